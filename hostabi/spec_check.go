@@ -142,7 +142,7 @@ func (t *Tensor) checkFlags() error {
 	case gather&(gather-1) != 0:
 		return fmt.Errorf("flags %#x name several ways to gather", uint32(gather))
 	case t.Role == RoleInfo && t.Rank > 1:
-		return fmt.Errorf("%q has rank %d, want one figure or a list of them: rank 0 or 1", t.Path, t.Rank)
+		return fmt.Errorf("%q has rank %d, want one number or a list: rank 0 or 1", t.Path, t.Rank)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (t *Tensor) checkValues() error {
 	case t.DType.Float():
 		return fmt.Errorf("choices of type %v, want an integer", t.DType)
 	case t.N > 0 && len(t.Counts) > 0:
-		return fmt.Errorf("n is %d beside counts of each element", t.N)
+		return fmt.Errorf("n is %d next to counts of each element", t.N)
 	}
 	if most := max(t.N, slices.Max(append([]uint32{0}, t.Counts...))); int64(t.Start)+int64(most) > 1<<31 {
 		return fmt.Errorf("%d values from %d on, the last is %d at most", most, t.Start, math.MaxInt32)

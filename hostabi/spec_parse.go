@@ -233,7 +233,7 @@ func (t *Tensor) open() {
 // values decodes numbers that a tensor refers to.
 func values[T float32 | uint32](r *reader, tensor int, at, n uint64) []T {
 	if at%4 != 0 || at < uint64(r.head) || at+4*n > uint64(len(r.b)) {
-		r.fail("tensor %d: values at %d to %d of %d bytes, want a multiple of 4 behind the head of %d", tensor, at, at+4*n, len(r.b), r.head)
+		r.fail("tensor %d: values at %d to %d of %d bytes, want a multiple of 4 after the head of %d", tensor, at, at+4*n, len(r.b), r.head)
 		return nil
 	}
 	list := make([]T, n)

@@ -121,7 +121,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"counts beside n", func(s *hostabi.EnvSpec) {
 			a := &s.Tensors[0]
 			a.Rank, a.Shape[0], a.Counts = 1, 2, []uint32{3, 2}
-		}, "n is 2 beside counts of each element"},
+		}, "n is 2 next to counts of each element"},
 		{"a start that overflows", func(s *hostabi.EnvSpec) { s.Tensors[0].Start = math.MaxInt32 }, "2 values from 2147483647 on"},
 		{"choices of f32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.F32 }, "choices of type f32"},
 		{"a reward of i32", func(s *hostabi.EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, "reward has dtype i32, want f32"},
@@ -143,7 +143,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"a pair without a meaning", func(s *hostabi.EnvSpec) { s.Tensors[2].Pair = 1 }, "reward has a pair"},
 		{"an info of rank 2", func(s *hostabi.EnvSpec) {
 			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "map", Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 3}})
-		}, `tensor 7: info: "map" has rank 2, want one figure or a list of them: rank 0 or 1`},
+		}, `tensor 7: info: "map" has rank 2, want one number or a list: rank 0 or 1`},
 		{"two infos of one name", func(s *hostabi.EnvSpec) {
 			info := hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "score"}
 			s.Tensors = append(s.Tensors, info, info)
@@ -342,7 +342,7 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 		{"reserved bytes of a group", "groups 1: byte 12 is 1; it is reserved", func(b []byte) { b[group+32+12] = 1 }},
 		{"reserved bytes of a tensor", "tensors 0: byte 58 is 1; it is reserved", func(b []byte) { b[tensor+58] = 1 }},
 		{"reserved bytes of an argument", "args 1: byte 40 is 1; it is reserved", func(b []byte) { b[arg+48+40] = 1 }},
-		{"values within the head", "behind the head of 128", func(b []byte) { le.PutUint32(b[tensor+52:], 64) }},
+		{"values within the head", "after the head of 128", func(b []byte) { le.PutUint32(b[tensor+52:], 64) }},
 		{"values outside", "tensor 0: values at", func(b []byte) { le.PutUint32(b[tensor+52:], 1<<31) }},
 		{"values out of line", "want a multiple of 4", func(b []byte) { le.PutUint32(b[tensor+52:], 129) }},
 	} {

@@ -36,7 +36,7 @@ func (t *Transition) halt(ctx context.Context, m member, o *Outcome) (forced boo
 	if force {
 		limit = t.options.Force
 	}
-	late := refuse(control.CodeLate, help, "%s did not come to rest within %v; it goes on as before", m.name, limit)
+	late := refuse(control.CodeLate, help, "%s did not become idle within %v; it continues as before", m.name, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	unfinished, blocks := m.process().Unfinished, 0
@@ -45,7 +45,7 @@ func (t *Transition) halt(ctx context.Context, m member, o *Outcome) (forced boo
 	}
 	forced, err = m.halt(ctx, force)
 	if forced {
-		o.note("%s was taken away as it was, for it did not come to rest within %v: it had not finished with %d messages and held %d blocks; "+
+		o.note("%s was taken away as it was, because it did not become idle within %v: it had not finished with %d messages and held %d blocks; "+
 			"what no other instance is given of that is lost, and counts as dropped by it", m.name, limit, unfinished, blocks)
 	}
 	if err == nil && m.live.failed() != nil {

@@ -83,7 +83,7 @@ func (p *Pipeline) Close() error {
 	go func() {
 		<-p.behind
 		if err := p.envCache.Close(); err != nil {
-			p.running.log.Warn("plugins of what was left behind", "error", err)
+			p.running.log.Warn("plugins of what was left", "error", err)
 		}
 	}()
 	return err
@@ -109,7 +109,7 @@ func (p *Pipeline) release() (err error) {
 				<-l.Gone()
 			}
 			if err := p.releaseAll(); err != nil {
-				p.running.log.Warn("what was left behind has ended", "error", err)
+				p.running.log.Warn("what was left has ended", "error", err)
 			}
 		}()
 	})

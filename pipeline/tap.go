@@ -62,7 +62,7 @@ func (t *tap) parse(pattern string) (err error) {
 		ports = "*"
 	}
 	if t.parts, err = control.ParsePattern(parts); err == nil && strings.ContainsAny(ports, "[:") {
-		err = fmt.Errorf("pattern %q: want a signal behind the dot, as in rollout.trajectories", pattern)
+		err = fmt.Errorf("pattern %q: want a signal after the dot, as in rollout.trajectories", pattern)
 	}
 	if err == nil {
 		t.ports, err = control.ParsePattern(ports)

@@ -18,7 +18,7 @@ type benchCommand struct {
 	envFlags
 	Envs    int     `default:"64" help:"Environments stepped by one call."`
 	Horizon int     `default:"64" help:"Steps of a block on the bus."`
-	Seconds float64 `default:"2" help:"Time for each figure."`
+	Seconds float64 `default:"2" help:"Time for each measurement."`
 }
 
 // Help describes the figures.

@@ -18,14 +18,14 @@ import (
 
 type logsCommand struct {
 	Component string `arg:"" optional:"" help:"Component by name or pattern; default all."`
-	Follow    bool   `short:"f" help:"Go on with what is logged from now on."`
+	Follow    bool   `short:"f" help:"Continue with new lines."`
 	jobFlags
 }
 
 // Help says where the log is.
 func (c *logsCommand) Help() string {
-	return `The log of a run that goes on, or of one that has ended: name that with --run. With --json each line is one record as it lies
-in the run's log.jsonl.
+	return `The log of a running run, or of one that has ended: name that with --run. With --json each line is a record of the run's
+log.jsonl.
 
   rlhost logs
   rlhost logs rollout -f

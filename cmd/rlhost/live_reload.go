@@ -15,7 +15,7 @@ type reloadCommand struct {
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, as for train. May be repeated."`
 	At       string   `placeholder:"BOUNDARY" help:"When versions give way: step, trajectory, episode or now."`
 	Undo     bool     `help:"Also take back versions that were swapped in, or brought back, since the file was last read."`
-	Force    bool     `help:"Take away what does not come to rest within 10 s, and count what is lost."`
+	Force    bool     `help:"Take away what does not become idle within 10 s, and count what is lost."`
 	DryRun   bool     `help:"Show the differences, and change nothing."`
 	jobFlags
 }
@@ -23,7 +23,7 @@ type reloadCommand struct {
 // Help describes reload.
 func (c *reloadCommand) Help() string {
 	return `What differs between the running pipeline and the file is changed in the running job: other environments, new wires, limits,
-hyper-parameters. Only what differs starts anew. A file with mistakes changes nothing: all of them are shown (exit code 3).
+hyper-parameters. Only what differs restarts. A file with mistakes changes nothing: all of them are shown (exit code 3).
 What was changed in the job since the file was last read, and the file does not say, is taken back; a version only with --undo.
 
   rlhost reload --dry-run

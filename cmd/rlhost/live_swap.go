@@ -27,11 +27,11 @@ type swapCommand struct {
 
 	At          string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
 	KeepState   *bool          `negatable:"" help:"Carry running episodes, or the component's state, over to the new version."`
-	Canary      *int           `placeholder:"ENVS" help:"Try the new version beside the old one in so many environments first; 0 = do not."`
+	Canary      *int           `placeholder:"ENVS" help:"Try the new version next to the old one in so many environments first; 0 = do not."`
 	Verify      *int           `placeholder:"STEPS" help:"Most env steps of each of them."`
 	CanaryTrain bool           `help:"Let the trial's trajectories reach the learner."`
 	Probation   *time.Duration `placeholder:"TIME" help:"How long the new version is watched: at its first fault the old one runs again."`
-	Force       bool           `help:"Take the old version away if it does not come to rest within 10 s, and count what is lost."`
+	Force       bool           `help:"Take the old version away if it does not become idle within 10 s, and count what is lost."`
 	DryRun      bool           `help:"Check and try it, and change nothing."`
 	Write       bool           `help:"Write the new version into the pipeline file that the run was begun with, too, so that the next reload keeps it."`
 	jobFlags
@@ -39,7 +39,7 @@ type swapCommand struct {
 
 // Help shows how swap is called.
 func (c *swapCommand) Help() string {
-	return `The new version is loaded, checked and compiled beside the old one, tried, and takes over at a boundary; nothing that runs
+	return `The new version is loaded, checked and compiled next to the old one, tried, and takes over at a boundary; nothing that runs
 waits for that. Exit code 4: the trial speaks against it; 5: it cannot be used here. In both cases nothing has changed.
 
   rlhost swap env.lander ./lander2.wasm --canary 4

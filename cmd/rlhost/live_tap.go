@@ -37,7 +37,7 @@ func (c *tapCommand) Run(p *program) error {
 	if c.Record != "" {
 		p.notice("%s in %s, %s", text.Count(reply.Recorded, "message"), c.Record, text.Count(uint64(reply.Bytes), "byte"))
 	}
-	p.notice("%s passed, %d shown, %d left out because this end was behind", text.Count(reply.Seen, "message"), reply.Shown, reply.Skipped)
+	p.notice("%s passed, %d shown, %d left out because this end was too slow", text.Count(reply.Seen, "message"), reply.Shown, reply.Skipped)
 	return nil
 }
 

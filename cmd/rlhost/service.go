@@ -60,7 +60,7 @@ func (t *training) attend(ctx context.Context) {
 			err = t.manager.Alive(t.progressLine())
 		}
 	}
-	t.notice("the service manager is told nothing more: %v", err)
+	t.notice("the service manager hears nothing more: %v", err)
 }
 
 // progressLine is one line that says how far the training is.

@@ -23,7 +23,7 @@ type trainCommand struct {
 	Resume        string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	ResumeOrStart bool     `xor:"start,seeds" help:"Go on with the newest run of the file's name, with its own pipeline; begin one where there is none, and do nothing where that has come to its end. For service managers."`
 	InitFrom      string   `xor:"start,seeds" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
-	Reset         []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
+	Reset         []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin from scratch: optimizer, value (and with it the optimizer), normalizer."`
 	Policy        string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
 	runsFlag
 	Seeds   string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
@@ -91,9 +91,6 @@ func (c *trainCommand) Run(p *program) error {
 		err = t.endedBy(cause)
 	}
 	if s := t.session.Load(); s != nil {
-		if err != nil {
-			err = &inPipeline{err, s.Graph().File}
-		}
 		err = t.also(err, s.Close())
 	}
 	err = t.also(err, t.engines.Close())

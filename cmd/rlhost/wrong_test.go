@@ -120,8 +120,8 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		detail        string
 	}{
 		{"wrong.c", "NOTHING", false, "M02", envcheck.OK, "room around each tensor"},
-		{"wrong.c", "NOTHING", true, "M03", envcheck.Warning, "the stack lies behind the module's data"},
-		{"wrong.c", "OVERRUN", false, "M02", envcheck.Failed, "rl_reset writes behind the last environment's obs f32[2]: 152 bytes"},
+		{"wrong.c", "NOTHING", true, "M03", envcheck.Warning, "the stack is after the module's data"},
+		{"wrong.c", "OVERRUN", false, "M02", envcheck.Failed, "rl_reset writes after the last environment's obs f32[2]: 152 bytes"},
 		{"wrong.c", "BEFORE", false, "M02", envcheck.Failed, "rl_reset writes before the first environment's obs f32[2]: 4 bytes"},
 		{"wrong.c", "UNWRITTEN", false, "M01", envcheck.Failed, "env 0: rl_reset does not write element 1 of obs f32[2]"},
 		{"wrong.c", "NULLED", false, "M02", envcheck.Failed, "rl_step at step 9: writes 4 bytes up to address 0x7, where nothing lies: that is a null pointer"},
@@ -137,7 +137,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "NO_FINAL", false, "M01", envcheck.Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[3]"},
 		{"bare.c", "STRIDES", false, "D07", envcheck.Failed, "laid out [elem][env], env "},
 		{"bare.c", "FINAL_NAN", false, "A01", envcheck.Failed, "final_obs element 1, of the last observation of an episode, is NaN"},
-		{"bare.c", "ENDED_MASK", false, "E03", envcheck.Failed, "env 0 step 7 ends an episode under next_step, and element 0 of the mask behind it is 0"},
+		{"bare.c", "ENDED_MASK", false, "E03", envcheck.Failed, "env 0 step 7 ends an episode under next_step, and element 0 of the mask after it is 0"},
 		{"bare.c", "RANGE_MOVES", false, "D09", envcheck.Failed, "stepped in parts, env "},
 		{"bare.c", "BIND_BEGINS", false, "D10", envcheck.Failed, "bound again before each step, env 0 differs from step "},
 		{"bare.c", "DRAW_MOVES", false, "R01", envcheck.Failed, "with a picture after each step, env "},

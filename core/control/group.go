@@ -156,7 +156,7 @@ func (q *question) result() Answer {
 	var e *Error
 	switch {
 	case a.TimedOut:
-		a.State, a.Error = Running, Errorf(CodeLate, "%s did not come to rest in time, and runs on", name)
+		a.State, a.Error = Running, Errorf(CodeLate, "%s did not become idle in time, and continues", name)
 	case errors.As(q.err, &e):
 		a.Error = e
 	case errors.Is(q.err, errLoopEnded):

@@ -45,7 +45,7 @@ func (o *Options) CheckBlock(spec *hostabi.EnvSpec, b *Block) error {
 	case s.Shape.Envs != o.Envs:
 		return o.refuseBlock(b, "has room for %d environments, this batch has %d", s.Shape.Envs, o.Envs)
 	case b.Offset < 0:
-		return o.refuseBlock(b, "lies at offset %d", b.Offset)
+		return o.refuseBlock(b, "is at offset %d", b.Offset)
 	case !slices.EqualFunc(s.Spec.Tensors, spec.Tensors, func(a, b hostabi.Tensor) bool { return a.Equal(&b) }):
 		return o.refuseBlock(b, "is laid out for another environment (%s)", s.Spec.Name)
 	}

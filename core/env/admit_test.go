@@ -70,7 +70,7 @@ func TestCheckBlock(t *testing.T) {
 		{&o, &spec, block(func(*Block) {}), ""},
 		{&o, &spec, block(func(b *Block) { b.Schema = nil }), "x: block 7 has no schema"},
 		{&o, &spec, block(func(b *Block) { b.FD = -1 }), "ordinary memory"},
-		{&o, &spec, block(func(b *Block) { b.Offset = -4096 }), "lies at offset -4096"},
+		{&o, &spec, block(func(b *Block) { b.Offset = -4096 }), "is at offset -4096"},
 		{&more, &spec, block(func(*Block) {}), "has room for 4 environments, this batch has 5"},
 		{&o, &other, block(func(*Block) {}), "is laid out for another environment (" + spec.Name + ")"},
 	} {

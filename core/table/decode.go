@@ -118,7 +118,7 @@ func (d *decoder) elsewhere(name, path string) string {
 	for _, l := range slices.Backward(d.tables) {
 		if l.path != path && slices.Contains(l.keys, name) {
 			inner, _, _ := strings.Cut(strings.TrimPrefix(path, l.path), ".")
-			return fmt.Sprintf("write it beside `%s`, not in it", inner)
+			return fmt.Sprintf("write it next to `%s`, not in it", inner)
 		}
 	}
 	return ""

@@ -38,5 +38,5 @@ func constantBehind(like *Node, rows, zeros, n int, v float64) *Node {
 			data[at] = v
 		}
 	}
-	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%v behind %d, %dx%d", v, zeros, rows, zeros+n)))
+	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%v after %d, %dx%d", v, zeros, rows, zeros+n)))
 }

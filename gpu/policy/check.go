@@ -167,7 +167,7 @@ func (s *Sizes) checkState(r *Request, rows int) error {
 		return nil
 	}
 	if err := checkView(&r.StateOut, rows, s.State, hostabi.F32); err != nil {
-		return fmt.Errorf("state behind the rows: %w", err)
+		return fmt.Errorf("state after the rows: %w", err)
 	}
 	return nil
 }

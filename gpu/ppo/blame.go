@@ -47,7 +47,7 @@ func (l *learner) blamed(err error) error {
 		help = "normalize_returns = true, or a wrapper such as { reward_clip = 10 } or { reward_scale = 0.01 }"
 	default:
 		s = l.round.unlikeliest()
-		reason = "no number that was learned from is large, but the policy has gone far from the one that acted, by which the least likely action had"
+		reason = "no number that was learned from is large, but the policy has gone far from the one that acted, by which the most unlikely action had"
 		help = "use target_kl = 0.02, a smaller learning_rate, or a larger log_std_min of the policy's action"
 	}
 	return &table.Error{Code: CodeGradient, Help: help, Err: err,

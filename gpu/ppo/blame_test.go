@@ -33,7 +33,7 @@ func TestUpdateNamesTheCauseOfAnInfiniteGradient(t *testing.T) {
 				b.Float32(trajectory.LogProb)[i] = -200
 			}
 			b.Float32(trajectory.LogProb)[row] = -300
-		}, "the least likely action had log_prob = -300 of environment 1 at t = 3", "target_kl"},
+		}, "the most unlikely action had log_prob = -300 of environment 1 at t = 3", "target_kl"},
 	} {
 		d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})
 		c.spoil(d.Blocks[0])

@@ -37,7 +37,7 @@ func CheckColumns(columns []Column, blockBytes int) error {
 	}
 	for i := range columns {
 		if c := &columns[i]; !fits(c, blockBytes) {
-			return fmt.Errorf("%w: column %q does not lie in a block of %d bytes", ErrSchema, c.Name, blockBytes)
+			return fmt.Errorf("%w: column %q is not within a block of %d bytes", ErrSchema, c.Name, blockBytes)
 		}
 	}
 	return nil

@@ -172,7 +172,7 @@ func (k *actingChecker) declaredAll(x *Component) bool {
 			help = suggest(near)
 		}
 		if of, _, version := strings.Cut(p.text, "@"); version {
-			help = fmt.Sprintf("write a policy version behind the @: %s@12", of)
+			help = fmt.Sprintf("write a policy version after the @: %s@12", of)
 		}
 		k.check.Add("E011", p.at, help, "policy %q is not declared", p.text)
 	}

@@ -71,7 +71,7 @@ func SetKeys(file string, src []byte, sets []string) ([]byte, error) {
 			text = text[:is.val.off] + value + text[is.val.end:]
 		case is != nil:
 			if text, ok = withoutLine(text, is); !ok {
-				c.Add("E005", is.key, "take it out by hand", "`%s` does not stand on a line of its own", key)
+				c.Add("E005", is.key, "take it out by hand", "`%s` is not on a line of its own", key)
 				return nil, c.Sorted()
 			}
 		case value == "" || key == "sha256":

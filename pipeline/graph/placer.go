@@ -92,7 +92,7 @@ func (k *checker) ask(p *Plugin) map[string]Maker {
 // pluginProblem says why a plugin cannot be used.
 func (k *checker) pluginProblem(p *Plugin, err error) {
 	if p.implied && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)) {
-		k.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
+		k.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it next to this program; %s = \"cpu\" needs none", keyBackend),
 			"the program %s, which computes such policies, is not there", p.Table.Path)
 		return
 	}

@@ -119,7 +119,7 @@ func (k *checker) checkGiven(p *Policy) {
 		k.Add(codeGiven, v.key, "add of = \"POLICY\" for a policy of this run, or from = \"RUN\" for another one", "`version` of [policy.%s] is nobody's", p.Name)
 	}
 	if s := p.table.at("scripted"); s != nil && from != nil {
-		k.Add(codeGiven, s.key, "leave one of them out", "`scripted` beside `from`: rules act for [policy.%s], or weights do", p.Name)
+		k.Add(codeGiven, s.key, "leave one of them out", "`scripted` next to `from`: rules act for [policy.%s], or weights do", p.Name)
 	}
 	if base, version, ok := VersionName(p.Name); ok && (p.Of != base || p.Version != version) {
 		k.Add(codeGiven, p.table.key, fmt.Sprintf("write of = %q and version = %d, or choose another name", base, version),
@@ -128,7 +128,7 @@ func (k *checker) checkGiven(p *Policy) {
 	for _, key := range p.table.names {
 		if of != nil && key != "of" && key != "version" {
 			k.Add(codeGiven, p.table.table[key].key, "leave it out, or leave out `of` and write a policy of its own",
-				"`%s` beside `of`: everything else of [policy.%s] is that of [policy.%s]", key, p.Name, p.Of)
+				"`%s` next to `of`: everything else of [policy.%s] is that of [policy.%s]", key, p.Name, p.Of)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func checkEntries(entries map[string]tensorEntry, size uint64) error {
 	for _, name := range names {
 		e := entries[name]
 		if e.Offsets[0] != end || e.Offsets[1] < end || e.Offsets[1] > size {
-			return fmt.Errorf("tensor %q lies at %d to %d, want it to start at %d and to end within %d",
+			return fmt.Errorf("tensor %q is at %d to %d, want it to start at %d and to end within %d",
 				name, e.Offsets[0], e.Offsets[1], end, size)
 		}
 		want, err := entryBytes(e)

@@ -153,7 +153,7 @@ func (s *Session) startFrom(ctx context.Context) error {
 	}
 	for _, x := range learnings(s.graph) {
 		if _, ok := states[x.component]; !ok {
-			s.log.Warn("a policy begins anew: there are no weights of its name to begin with", "policy", x.policy.Name)
+			s.log.Warn("a policy begins from scratch: there are no weights of its name", "policy", x.policy.Name)
 		}
 	}
 	s.before.Components = states

@@ -106,7 +106,7 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 		c.WhyNotExact = missing.Error()
 	case !g.Synchronous:
 		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
-			"learned from, and the running episodes, which start anew", s.pipeline.Steps().UnderWay)
+			"learned from, and the running episodes, which start again", s.pipeline.Steps().UnderWay)
 	}
 	return c, nil
 }

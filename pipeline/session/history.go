@@ -308,7 +308,7 @@ func (h *history) write(text []byte) error {
 	h.unwritten = err != nil
 	h.mu.Unlock()
 	if err != nil {
-		h.live.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
+		h.live.log.Error("pipeline.toml of the run is older than what runs; it will be written again", "error", err)
 	}
 	return err
 }

@@ -354,7 +354,7 @@ func TestSeveral_InitFromGoesByName(t *testing.T) {
 	if r.ParamsHash != first.ParamsHash || r.ParamsHashes["rival"] == first.ParamsHashes["rival"] {
 		t.Errorf("from one of both: %.8s and %.8s", r.ParamsHash, r.ParamsHashes["rival"])
 	}
-	if log := s.log.String(); !strings.Contains(log, "begins anew") || !strings.Contains(log, "policy=rival") {
+	if log := s.log.String(); !strings.Contains(log, "begins from scratch") || !strings.Contains(log, "policy=rival") {
 		t.Errorf("it is not said that rival begins anew: %s", log)
 	}
 }

@@ -390,7 +390,7 @@ func (t *PolicyTable) checkCriticInputs(bad func(key, reason, help string)) {
 	case t.ShareTrunk != nil && *t.ShareTrunk:
 		bad("critic_inputs", "is given, and policy and value share a trunk", "use share_trunk = false")
 	case t.Net.Core != nil:
-		bad("critic_inputs", "is given beside a core", "leave one of them out: the state of a core belongs to policy and value")
+		bad("critic_inputs", "is given next to a core", "leave one of them out: the state of a core belongs to policy and value")
 	}
 }
 

@@ -148,13 +148,13 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 		bad("net.nodes", "are none", `add nodes = [{ name = "trunk", in = ["obs"], dense = { out = 64 } }]`)
 		return
 	case t.ShareTrunk != nil:
-		bad("share_trunk", "is given beside net.nodes", "leave it out: the nodes say what policy and value share")
+		bad("share_trunk", "is given next to net.nodes", "leave it out: the nodes say what policy and value share")
 	case t.Net.InitGain != nil:
-		bad("net.init_gain", "is given beside net.nodes", "leave it out: each node has a gain of its own, such as dense = { out = 64, gain = 1.0 }")
+		bad("net.init_gain", "is given next to net.nodes", "leave it out: each node has a gain of its own, such as dense = { out = 64, gain = 1.0 }")
 	case t.Net.Core != nil:
-		bad("net.core", "is given beside net.nodes", "leave it out: a core is a node, such as gru = { size = 128 }")
+		bad("net.core", "is given next to net.nodes", "leave it out: a core is a node, such as gru = { size = 128 }")
 	case len(t.Net.Hidden) > 0 || t.Net.Activation != "":
-		bad("net", "has hidden or activation beside nodes", "leave them out: each layer and each activation is a node")
+		bad("net", "has hidden or activation next to nodes", "leave them out: each layer and each activation is a node")
 	}
 	nodes := *t.Net.Nodes
 	place := map[string]int{}
@@ -177,7 +177,7 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 			switch {
 			case in == obsName || ok && at < i:
 			case ok:
-				wrong(fmt.Sprintf("reads %q, which is not before it", in), "put it behind what it reads: nodes do not go in circles")
+				wrong(fmt.Sprintf("reads %q, which is not before it", in), "put it after what it reads: nodes do not go in circles")
 			}
 		}
 		if n.Dense != nil && n.Dense.Gain == 0 {

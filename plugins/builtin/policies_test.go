@@ -185,7 +185,7 @@ func TestDecodePolicy_CriticInputs(t *testing.T) {
 		"matches nothing":    {"critic_inputs": []any{"taste"}},
 		"nothing to read":    {"critic_inputs": []any{"*"}},
 		"share a trunk":      {"critic_inputs": []any{"eye"}, "share_trunk": true},
-		"beside a core":      {"critic_inputs": []any{"eye"}, "net": core},
+		"next to a core":     {"critic_inputs": []any{"eye"}, "net": core},
 		"a network of nodes": {"critic_inputs": []any{"eye"}, "net": map[string]any{"nodes": []any{node("trunk", "obs", "dense", map[string]any{"out": int64(8)})}}},
 		"or of one picture":  {"critic_inputs": []any{"eye"}, "net": map[string]any{"kind": "nature_cnn"}},
 	} {

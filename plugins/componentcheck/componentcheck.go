@@ -161,7 +161,7 @@ func (k *checker) snapshot() (envcheck.Verdict, string, error) {
 	case none && s.kept > 0:
 		return envcheck.OK, "not looked at: blocks that it has leased are no part of a state", nil
 	case none:
-		return envcheck.Warning, "it saves nothing: it begins anew wherever it is replaced or resumed", nil
+		return envcheck.Warning, "it saves nothing: it begins from scratch wherever it is replaced or resumed", nil
 	case err != nil:
 		return envcheck.Failed, "", err
 	case s.kept > 0:
@@ -171,14 +171,14 @@ func (k *checker) snapshot() (envcheck.Verdict, string, error) {
 	if err != nil {
 		return envcheck.Failed, "", err
 	}
-	return same(k.first.sent[min(before, len(k.first.sent)):], rest.sent, "behind a snapshot")
+	return same(k.first.sent[min(before, len(k.first.sent)):], rest.sent, "after a snapshot")
 }
 
 func (k *checker) givesBack() (envcheck.Verdict, string, error) {
 	if k.first.kept > 0 {
-		return envcheck.Warning, fmt.Sprintf("%d blocks are leased behind the last of %d messages", k.first.kept, len(k.items)), nil
+		return envcheck.Warning, fmt.Sprintf("%d blocks are leased after the last of %d messages", k.first.kept, len(k.items)), nil
 	}
-	return envcheck.OK, "none is leased behind the last message", nil
+	return envcheck.OK, "none is leased after the last message", nil
 }
 
 func (k *checker) answers() (envcheck.Verdict, string, error) {

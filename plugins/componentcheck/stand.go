@@ -270,7 +270,7 @@ func (s *stand) pausedSnapshot() (state component.State, err error) {
 		}
 	}
 	if !rested {
-		return state, errors.New("it does not come to rest")
+		return state, errors.New("it does not become idle")
 	}
 	if state, err = s.made.Snapshot(); err == nil {
 		state, err = state.Frozen()

@@ -130,7 +130,7 @@ func (w *recorder) noteMask(env, step int) {
 	}
 	for a := range mask.Elems {
 		if mask.Data[env*mask.StrideRow+a*mask.StrideElem] == 0 {
-			w.trace.illegal = fmt.Sprintf("env %d step %d ends an episode under next_step, and element %d of the mask behind it is 0", env, step+1, a)
+			w.trace.illegal = fmt.Sprintf("env %d step %d ends an episode under next_step, and element %d of the mask after it is 0", env, step+1, a)
 			return
 		}
 	}

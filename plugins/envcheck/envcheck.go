@@ -61,7 +61,7 @@ func checks() []check {
 		{"D01", "same seed, same trace", "look for memory that is read before it is written, for time, for addresses that count, for another random generator", (*checker).sameSeed},
 		{"D02", "other seed, other trace", "use the seeds that rl_reset is given", (*checker).otherSeed},
 		{"D03", "environments do not share state", "keep all state, the random stream too, in each environment's own struct and not in globals", (*checker).independent},
-		{"D04", "reset starts the stream anew", "set every field in reset: nothing of the episodes before may stay, nor a counter go on", (*checker).resetSeed},
+		{"D04", "reset starts the stream again", "set every field in reset: nothing of the episodes before may stay, nor a counter go on", (*checker).resetSeed},
 		{"D05", "a snapshot gives the same future", "keep all state in the guest's memory and globals", (*checker).snapshot},
 		{"D06", "a saved environment goes on elsewhere", "save values, not pointers: load writes them into another instance, where everything lies elsewhere", (*checker).moved},
 		{"D07", "other strides, same trace", "use the addresses and strides of rl_bind for every access, and leave CAP_STRIDES out if that is too slow", (*checker).strides},
@@ -69,7 +69,7 @@ func checks() []check {
 		{"D09", "parts of a batch in any order, same trace", "step environments first to first + count - 1 and no other; nothing may depend on which part comes first", (*checker).parts},
 		{"D10", "bound again between steps, same trace", "keep nothing in the block but what rl_bind names, and use the newest bindings in every call", (*checker).rebound},
 		{"R01", "pictures change nothing", "draw from a copy of the state, without the random stream, and write as many bytes as the description says", (*checker).pictures},
-		{"E03", "every action is legal behind an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
+		{"E03", "every action is legal after an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
 		{"G01", "agents that do not act have every action", "write 1 into the whole row of the mask of an agent that is not active: nobody reads what it draws", (*checker).idleAgents},
 		{"E02", "autoreset as declared", "see the environment ABI on next_step, same_step and disabled", (*checker).autoreset},
 	}

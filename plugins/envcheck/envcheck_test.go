@@ -124,7 +124,7 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"a phantom reward in the other mode", flawed(plugintest.Flaws{PhantomReward: 3}), "E02", Failed, "the step after an end has reward 3"},
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "E02", Failed, "under next_step differs from that under same_step"},
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "M01", Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[5]"},
-		{"a mask of the state that has ended", masked, "E03", Failed, "ends an episode under next_step, and element 0 of the mask behind it is 0"},
+		{"a mask of the state that has ended", masked, "E03", Failed, "ends an episode under next_step, and element 0 of the mask after it is 0"},
 		{"a limit that is not kept", shortLimit, "T02", Failed, "the description has episode_limit 5, and an episode goes on for 11 env steps"},
 	} {
 		results := checked(t, c.script, Options{})

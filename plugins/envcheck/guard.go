@@ -268,7 +268,7 @@ func (g *guard) columnAt(at int) (l trajectory.Layout) {
 func (g *guard) side(l trajectory.Layout, at int) string {
 	name := name(l)
 	if at >= l.Offset+l.Bytes {
-		return "behind " + name
+		return "after " + name
 	}
 	row := (at - l.Offset) / l.StrideT
 	env, element := (at-l.Offset)%l.StrideT/l.StrideEnv, (at-l.Offset)%l.StrideEnv/l.StrideElem
@@ -280,7 +280,7 @@ func (g *guard) side(l trajectory.Layout, at int) string {
 	case env < 0:
 		return fmt.Sprintf("before the first environment's %s", name)
 	case env >= l.Envs-2*g.margin:
-		return fmt.Sprintf("behind the last environment's %s", name)
+		return fmt.Sprintf("after the last environment's %s", name)
 	case l.Column == trajectory.Action:
 		return fmt.Sprintf("over the action of env %d", env/g.agents)
 	default:

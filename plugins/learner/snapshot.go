@@ -139,7 +139,7 @@ func (l *Learner) Restore(state component.State) error {
 	}
 	n := &l.definition.Network
 	if from.Begins && from.Network.Hash() != n.Hash() && from.Network.SameBesideCores(n) {
-		l.h.Log.Warn("the cores of the saved policy are others: they begin anew", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
+		l.h.Log.Warn("the recurrent layers of the saved policy are others: they begin from scratch", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
 		state.Tensors = otherCores(&from, n, l.h.Run.Seed, state.Tensors)
 	}
 	if err := policy.SameParameters(&from.Network, n); err != nil {

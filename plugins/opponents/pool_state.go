@@ -51,7 +51,7 @@ func (p *Pool) Restore(state component.State) error {
 	kept := make([]version, len(s.Kept))
 	for i, number := range s.Kept {
 		if _, err := p.saved(state, number); err != nil {
-			p.h.Log.Warn("the kept versions are no longer of this network: the pool begins anew", "versions", s.Kept, "err", err)
+			p.h.Log.Warn("the kept versions are no longer of this network: the pool begins from scratch", "versions", s.Kept, "err", err)
 			return nil
 		}
 		kept[i] = version{number, slices.Clone(state.Blobs[blobOf(number)])}

@@ -157,7 +157,7 @@ func TestPool_DropsVersionsOfAnotherNetwork(t *testing.T) {
 	r, c := newPool(t, seed(1), component.State{}, nil)
 	r.learn(t, 0, 20, 40)
 	next, again := poolOf(t, network(6), seed(1), written(t, c), nil)
-	if got := next.Log.String(); !strings.Contains(got, "the pool begins anew") || !strings.Contains(got, "[0 20 40]") {
+	if got := next.Log.String(); !strings.Contains(got, "the pool begins from scratch") || !strings.Contains(got, "[0 20 40]") {
 		t.Errorf("log %q", got)
 	}
 	next.learn(t, 41)

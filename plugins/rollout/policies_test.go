@@ -258,7 +258,7 @@ func TestPolicies_ASnapshotKeepsThePlayers(t *testing.T) {
 	}
 	until(again, rest)
 	if !bytes.Equal(all[:rest], want[made:]) {
-		t.Errorf("others play behind a snapshot: %v, want %v", all[:rest], want[made:])
+		t.Errorf("others play after a snapshot: %v, want %v", all[:rest], want[made:])
 	}
 }
 

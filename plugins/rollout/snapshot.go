@@ -49,7 +49,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			return component.State{}, fmt.Errorf("%w: two versions of the environments run side by side in split %d",
 				component.ErrNoSnapshot, i)
 		case s.rows.anyGone:
-			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun anew", component.ErrNoSnapshot, i)
+			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun again", component.ErrNoSnapshot, i)
 		}
 		if s.carried {
 			instance, err := s.batch.env.Snapshot()
@@ -112,7 +112,7 @@ func (c *Rollout) Restore(state component.State) error {
 	}
 	if from := &splits[0]; !from.Fresh && c.forgets(from) {
 		is := c.schema.Shape.Memory
-		c.h.Log.Warn("policies begin anew in the episodes that go on: what was kept of these is for other ones", "kept_rows", from.Memory.Past, "kept_numbers", from.Memory.State,
+		c.h.Log.Warn("policies begin from scratch in the episodes that continue: what was kept of these is for other ones", "kept_rows", from.Memory.Past, "kept_numbers", from.Memory.State,
 			"rows", is.Past, "numbers", is.State)
 	}
 	for i, s := range c.splits {

@@ -53,7 +53,7 @@ func TestS19AnotherMemoryBeginsFromNothing(t *testing.T) {
 			r.silent = true
 			r.MustSettle()
 			same := was.State == is.State && was.Past == is.Past
-			told := fmt.Sprintf("policies begin anew in the episodes that go on: what was kept of these is for other ones\" component=rollout kept_rows=%d kept_numbers=%d rows=%d numbers=%d", was.Past, was.State, is.Past, is.State)
+			told := fmt.Sprintf("policies begin from scratch in the episodes that continue: what was kept of these is for other ones\" component=rollout kept_rows=%d kept_numbers=%d rows=%d numbers=%d", was.Past, was.State, is.Past, is.State)
 			if want := !same && was != (trajectory.Memory{}); strings.Contains(r.Log.String(), told) != want {
 				t.Errorf("from %+v to %+v: log %s, want it to say so: %t", was, is, r.Log.String(), want)
 			}

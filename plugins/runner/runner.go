@@ -236,7 +236,7 @@ func (rn *Runner) onEpisode(m *hostabi.Message) {
 	}
 	r := rn.returnsOf(policy)
 	if r.count(e) {
-		rn.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
+		rn.h.Log.Info("the window of returns restarts with the episodes of the new environments", "task", e.Task)
 	}
 	r.publish()
 	rn.checkReturn(policy, r)
@@ -340,7 +340,7 @@ func (rn *Runner) checkRate() {
 		"component.learner.anneal_env_steps says when it does, run.stop.env_steps when the run ends")
 }
 
-// Stop shows the last state, if there is anything to show, and closes the files. The loop has ended.
+// Stop shows the last state and closes the files. The loop has ended.
 func (rn *Runner) Stop() error {
 	for _, t := range rn.timers {
 		t.Stop()
@@ -350,9 +350,7 @@ func (rn *Runner) Stop() error {
 	}
 	if !rn.began.IsZero() {
 		rn.rate.Observe(time.Now(), float64(rn.envStepsMade()))
-		if rn.out.JSON || rn.envStepsMade() > 0 {
-			rn.show()
-		}
+		rn.show()
 	}
 	rn.screen.Leave()
 	rn.log.flushEpisodes()

@@ -176,7 +176,7 @@ func TestLimit_HoldsWhenWindowsBecomeSmaller(t *testing.T) {
 		must(t, e.Bind(all[0]))
 		if fills {
 			must(t, e.Step(0))
-			faultOf(t, e.Bind(small), "of its own beside windows of")
+			faultOf(t, e.Bind(small), "of its own besides windows of")
 			must(t, e.Renew())
 		}
 		must(t, e.Bind(small))

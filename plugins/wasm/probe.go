@@ -105,12 +105,12 @@ func (p *Plugin) Examine() env.Examination {
 		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, the whole stack has %d", p.file.Layout.FunctionName(s.Function), s.Frame, s.Room)
 		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,-z,stack-size=N, with -Wl,--stack-first"
 	case !s.First && s.Frame > linkersStack:
-		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, and the stack %d, unless the linker was told of a larger one; it lies behind the module's data, which they overwrite",
+		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, and the stack %d, unless the linker has a larger one; it is after the module's data, which they overwrite",
 			p.file.Layout.FunctionName(s.Function), s.Frame, linkersStack)
 		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,--stack-first,-z,stack-size=N"
 	case !s.First:
 		x.Help = linker
-		x.Risky = fmt.Sprintf("the stack lies behind the module's data: one that overflows overwrites that data in silence; the largest frame has %d bytes, in %s",
+		x.Risky = fmt.Sprintf("the stack is after the module's data: one that overflows overwrites that data in silence; the largest frame has %d bytes, in %s",
 			s.Frame, p.file.Layout.FunctionName(s.Function))
 	}
 	return x

@@ -147,7 +147,7 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 		{"other envs", func(b *env.Block) { b.Schema = other }, "room for 9 environments, this batch has 8"},
 		{"other tensors", func(b *env.Block) { b.Schema = foreign }, "laid out for another environment (built@1)"},
 		{"odd offset", func(b *env.Block) { b.Offset = 64 }, "not made of whole pages"},
-		{"negative offset", func(b *env.Block) { b.Offset = -4096 }, "lies at offset -4096"},
+		{"negative offset", func(b *env.Block) { b.Offset = -4096 }, "is at offset -4096"},
 		{"file that can shrink", func(b *env.Block) { b.FD = unsealed }, "not sealed against shrinking"},
 		{"behind the end of the file", func(b *env.Block) { b.Offset = 1 << 30 }, "the block ends at"},
 		{"no file", func(b *env.Block) { b.FD = 99999 }, "bad file descriptor"},

@@ -105,7 +105,7 @@ func (w *wrapped) continueFrom(from env.Env, inner func(env.Env) error) error {
 	}
 	same := other.plugin.text == w.plugin.text
 	if !same && !w.mayFollow(other.layer) {
-		return w.unsupported("go on behind a time limit that has just ended an episode")
+		return w.unsupported("continue after a time limit that has just ended an episode")
 	}
 	if err := inner(other.inner); err != nil {
 		return err

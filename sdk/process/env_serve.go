@@ -233,7 +233,7 @@ func (w *envs) explain(m *hostabi.Message, call string, err error) {
 	m.Kind, m.Split = uint16(-status), kind
 	area, err := w.area()
 	if err != nil {
-		w.log.Error("an environment's error has no place to be told", "text", text, "error", err)
+		w.log.Error("an environment's error has no place to go", "text", text, "error", err)
 		return
 	}
 	m.Inline[0] = uint64(copy(area[w.scratch.TextAt:][:w.scratch.Text], shorten(text, w.scratch.Text)))

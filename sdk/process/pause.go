@@ -8,7 +8,7 @@ import (
 )
 
 // errResumed ends a Pause that the host has cancelled.
-var errResumed = errors.New("resumed before it came to rest")
+var errResumed = errors.New("resumed before it was idle")
 
 // pause answers when the component has paused.
 func (s *server) pause(q native.Pausing) (native.Empty, error) {

@@ -19,7 +19,7 @@ type Eval struct {
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
 	MaxSteps      int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
-	Deterministic *bool  `negatable:"" help:"Judge by the most probable actions or, with --no-deterministic, by sampled ones; default as in the run."`
+	Deterministic *bool  `negatable:"" help:"Judge by greedy actions or, with --no-deterministic, by sampled ones; default as in the run."`
 	Elo           bool   `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --deterministic is given."`
 	JSON          bool   `name:"json" help:"Print JSON."`
 }
@@ -28,7 +28,7 @@ type Eval struct {
 func (c *Eval) Help() string {
 	return `The same checkpoint, seed and episodes give the same returns, however often they are asked for.
 
-Each episode is played twice, with the most probable actions and with sampled ones.
+Each episode is played twice, with greedy actions and with sampled ones.
 
   rlhost eval
   rlhost eval cartpole/3 --checkpoint best

@@ -19,8 +19,8 @@ func main() {
 	process.Serve(process.Plugin{
 		Kinds: map[string]func() component.Component{"learner": learner.New, "inference": inference.New},
 		Docs: map[string]string{
-			"learner":   "PPO with a loss of one's own",
-			"inference": "acts with a network of one's own",
+			"learner":   "PPO with your own loss",
+			"inference": "acts with your own network",
 		},
 		Policy: decodePolicy,
 	})

@@ -95,11 +95,11 @@ func (f *fences) done(w *warp, m uint32) {
 	}
 	switch {
 	case unmet:
-		w.raise(m, Unfenced, 0, "the host is told before a barrier with the other warps, which have written")
+		w.raise(m, Unfenced, 0, "the host hears before a barrier with the other warps, which have written")
 	case loose:
-		w.raise(m, Unfenced, 0, "the host is told of writes or atomics that no __threadfence_system comes after")
+		w.raise(m, Unfenced, 0, "the host hears of writes or atomics that no __threadfence_system comes after")
 	case others > 0:
-		w.raise(m, Unfenced, 0, "the host is told while %d other CTAs have not said with a fence and an atomic that they are done", others)
+		w.raise(m, Unfenced, 0, "the host hears it while %d other CTAs have not said with a fence and an atomic that they are done", others)
 	}
 	c.grid.told.Store(true)
 }

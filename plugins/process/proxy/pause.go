@@ -67,7 +67,7 @@ func (x *proxy) ask(p *pause, l *session) {
 				return
 			}
 			if p.done = err == nil; !p.done { // a successor will be asked again
-				x.shared.h.Log.Warn("the plugin does not come to rest", "err", err)
+				x.shared.h.Log.Warn("the plugin does not become idle", "err", err)
 			}
 			x.settle()
 		}, hostabi.Message{})

@@ -140,7 +140,7 @@ func pauseLiar(t *testing.T, l lie) {
 	if l.rests || l.dies {
 		<-rested
 	} else {
-		s.Until("that it does not rest is said", func() bool { return strings.Contains(s.Log(), "does not come to rest") })
+		s.Until("that it does not rest is said", func() bool { return strings.Contains(s.Log(), "does not become idle") })
 	}
 	s.OnLoop(func() {
 		list := x.Waiting()

@@ -202,7 +202,7 @@ func (l *session) release() {
 	}
 	if l.process != nil {
 		if err := l.process.Close(); err != nil {
-			l.x.h.Log.Warn("cleaning up behind a process", "err", err)
+			l.x.h.Log.Warn("cleaning up after a process", "err", err)
 		}
 	}
 	l.states.Close()

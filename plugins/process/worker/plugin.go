@@ -61,7 +61,7 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 // specError explains why a description is not accepted.
 func (p *plugin) specError(err error) *spawn.Error {
 	e := &spawn.Error{Code: codeDescription, Program: p.source.program.Name, Err: err,
-		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
+		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct its description"}
 	if errors.Is(err, hostabi.ErrNotYet) {
 		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
 	}

@@ -127,7 +127,7 @@ func (g *component) mapped(h hostabi.Handle) (*window, error) {
 		return w, nil
 	}
 	if a.FD() < 0 {
-		return nil, fmt.Errorf("blocks of %s lie in memory that cannot be mapped", a.Name())
+		return nil, fmt.Errorf("blocks of %s are in memory that cannot be mapped", a.Name())
 	}
 	w, err := g.room(v.bytes)
 	if err != nil {

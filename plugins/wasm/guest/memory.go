@@ -54,7 +54,7 @@ func (i *Instance) Donate(n uint32) (uint32, error) {
 		return 0, err
 	}
 	if i.OverLimit() {
-		return 0, &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf("the guest has %s of its own beside windows of %s, its memory limit is %s",
+		return 0, &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf("the guest has %s of its own besides windows of %s, its memory limit is %s",
 			words.Bytes(i.Mem.Size-i.Mem.Donated), words.Bytes(i.Mem.Donated), words.Bytes(i.Mem.Limit))}
 	}
 	return ptr, nil
