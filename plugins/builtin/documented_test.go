@@ -11,14 +11,14 @@ import (
 )
 
 func TestDocs_TellOfEachRowOfARegistry(t *testing.T) {
-	testkit.Documented(t, "../../docs/how-to/policies.md", activations...)
-	testkit.Documented(t, "../../docs/how-to/policies.md", encoderKinds...)
-	testkit.Documented(t, "../../docs/how-to/policies.md", norms...)
-	testkit.Documented(t, "../../docs/how-to/policies.md", lastInputs...)
+	testkit.Documented(t, "../../docs/how-to/network.md", activations...)
+	testkit.Documented(t, "../../docs/how-to/network.md", encoderKinds...)
+	testkit.Documented(t, "../../docs/how-to/network.md", norms...)
+	testkit.Documented(t, "../../docs/how-to/network.md", lastInputs...)
 	for kind := range imageKinds {
-		testkit.Documented(t, "../../docs/how-to/policies.md", string(kind))
+		testkit.Documented(t, "../../docs/how-to/network.md", string(kind))
 	}
-	testkit.Documented(t, "../../docs/how-to/policies.md", slices.Collect(maps.Keys(backends()))...)
-	testkit.Documented(t, "../../docs/results/learning.md", slices.Collect(maps.Keys(graph.DefaultPresets()))...)
+	testkit.Documented(t, "../../docs/how-to/network.md", slices.Collect(maps.Keys(backends()))...)
+	testkit.Documented(t, "../../docs/how-to/choose-a-preset.md", slices.Collect(maps.Keys(graph.DefaultPresets()))...)
 	testkit.Documented(t, "../../docs/contributing/architecture.md", slices.Collect(maps.Keys(Kinds(runner.Output{})))...)
 }

@@ -47,5 +47,5 @@ func (rn *Runner) warnOfIdleness() {
 	s.told = true
 	rn.h.Log.Warn(fmt.Sprintf("over %d env steps every episode ended at its limit of %d, with the return of standing still", rn.trained-s.since, s.limit),
 		"mean_return", rn.window.Mean(), "entropy", entropy, "first_entropy", s.entropy, "env_steps", rn.trained, "help",
-		"a higher entropy of the learner, such as 0.1, keeps it trying, and a lower gamma, such as 0.9, counts what is near for more (docs/results/learning.md)")
+		"a higher entropy of the learner, such as 0.1, keeps it trying, and a lower gamma, such as 0.9, counts what is near for more (docs/how-to/my-run-does-not-learn.md)")
 }

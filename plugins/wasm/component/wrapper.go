@@ -72,7 +72,7 @@ func (w *Wrapper) check() error {
 	}
 	switch {
 	case !found:
-		return refuse("is no wrapper: it has no slot of "+strings.Join(pairs, ", nor one of "), "docs/reference/environments.md#modules has one")
+		return refuse("is no wrapper: it has no slot of "+strings.Join(pairs, ", nor one of "), "docs/how-to/write-a-wrapper.md has one")
 	case m.Flags&hostabi.ComponentStateless == 0:
 		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns state, state/1, …, and save nothing")
 	}
