@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/modules"
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/fit"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -17,6 +20,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // readGraph reads and checks a pipeline file and prints everything that is wrong with it, and the warnings of a good one.
@@ -46,6 +51,9 @@ func (p *program) withGraph(file string, sets []string, fn func(*graph.Graph, *g
 
 // readPipeline returns the text of a pipeline file.
 func readPipeline(file string) ([]byte, error) {
+	if err := notPipeline(file, (&results.Folder{}).Dir(), builtin.Names()); err != nil {
+		return nil, err
+	}
 	src, err := files.Read(file, graph.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -74,7 +82,7 @@ func nearby(file string) string {
 }
 
 type validateCommand struct {
-	Pipelines    []string `arg:"" optional:"" predictor:"pipeline" help:"Pipeline files; default ./pipeline.toml."`
+	Files        []string `arg:"" optional:"" predictor:"pipeline" help:"Pipeline files, modules, programs, environments or runs; default ./pipeline.toml."`
 	Set          []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file. May be repeated."`
 	DenyWarnings bool     `help:"Treat warnings as errors."`
 	Offline      bool     `help:"Look at the files alone: load no plugin."`
@@ -83,19 +91,21 @@ type validateCommand struct {
 // Help describes the checks.
 func (c *validateCommand) Help() string {
 	return `Everything that is wrong is reported at once, each with its place and a remedy. Plugins are loaded and asked for their
-spaces, but nothing is stepped. The exit code is 3 if a file is invalid, 5 if only a plugin cannot be used.`
+spaces, but nothing is stepped: rlhost check does that. The exit code is 3 if a file is invalid, 5 if only a plugin cannot be used.
+
+  rlhost validate
+  rlhost validate my.toml my.wasm`
 }
 
 // Run checks each file and loads its plugins.
 func (c *validateCommand) Run(p *program) error {
-	files := c.Pipelines
-	if len(files) == 0 {
-		files = []string{results.DefaultPipeline}
+	words := c.Files
+	if len(words) == 0 {
+		words = []string{results.DefaultPipeline}
 	}
 	worst := exitOK
-	for _, file := range files {
-		err := p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.look(p, file, parts) })
-		if code := p.exitCode(err); worst == exitOK || code == exitConfig {
+	for _, word := range words {
+		if code := p.exitCode(c.lookAt(p, word)); worst == exitOK || code == exitConfig {
 			worst = code
 		}
 	}
@@ -103,6 +113,41 @@ func (c *validateCommand) Run(p *program) error {
 		return nil
 	}
 	return printed(worst, errors.New("not valid"))
+}
+
+// lookAt validates what a word names.
+func (c *validateCommand) lookAt(p *program, word string) error {
+	switch is, file := p.kindOf(word, &runsFlag{}); is {
+	case aModule, anEnvironment:
+		return c.lookAtEnv(p, word)
+	case aProgram:
+		return (&pluginShowCommand{Program: pathWithSlash(word)}).Run(p)
+	default:
+		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.look(p, file, parts) })
+	}
+}
+
+// lookAtEnv loads an environment, or reads a module of a component.
+func (c *validateCommand) lookAtEnv(p *program, word string) error {
+	if modules.IsComponent(word) {
+		report, err := module.Inspect(word)
+		if err != nil {
+			return pluginError(err)
+		}
+		if len(report.Findings) > 0 {
+			f := report.Findings[0]
+			return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", word, f.Code, f.Reason, f.Help))
+		}
+		fmt.Fprintf(p.out, "%s: ok (module of a component)\n", printable(word))
+		return nil
+	}
+	f := &envFlags{Env: word}
+	return f.withEnv(p, func(plugin env.Plugin, _ *graph.Parts, _ *builtin.Engines) error {
+		spec := plugin.Spec()
+		fmt.Fprintf(p.out, "%s: ok (environment %s, obs %s, act %s)\n", printable(word), printable(spec.Name),
+			printable(spec.Spaces(hostabi.RoleObservation)), printable(spec.Spaces(hostabi.RoleAction)))
+		return nil
+	})
 }
 
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
@@ -131,27 +176,50 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 }
 
 type showCommand struct {
-	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" predictor:"pipeline" help:"Pipeline file."`
-	Expanded bool     `help:"Print every key, with presets and defaults written out."`
-	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file; implies --expanded. May be repeated."`
+	What     string   `arg:"" optional:"" default:"pipeline.toml" predictor:"pipeline" help:"Pipeline file, run, module, program or environment."`
+	Expanded bool     `help:"Print every key of a pipeline, with presets and defaults written out."`
+	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the pipeline; implies --expanded. May be repeated."`
+	runsFlag
 }
 
 // Help shows how show is called.
 func (c *showCommand) Help() string {
-	return `The full form shows every key there is, with its value.
+	return `A run is shown as rlhost runs show does, a module as inspect, a program as plugin show. The full form of a pipeline has every key
+there is, with its value; a run has one too.
 
   rlhost show --expanded
-  rlhost show --expanded my.toml > full.toml      # a file that means the same`
+  rlhost show --expanded my.toml > full.toml      # a file that means the same
+  rlhost show cartpole/3
+  rlhost show my.wasm`
 }
 
-// Run prints the file, or its full meaning.
+// Run prints the pipeline, or its full meaning, or what else the word names.
 func (c *showCommand) Run(p *program) error {
-	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
-		if c.Expanded || len(c.Set) > 0 {
+	full := c.Expanded || len(c.Set) > 0
+	is, file := p.kindOf(c.What, &c.runsFlag)
+	if full && is != aPipeline && is != aRun {
+		return fail(exitUsage, fmt.Errorf("--expanded and --set are for pipelines, and %s is none", c.What))
+	}
+	switch {
+	case is == aRun && !full:
+		return (&results.Show{RunID: c.What, Folder: c.runsFlag}).Run(p.forResults())
+	case is == aModule:
+		return (&inspectCommand{File: c.What}).Run(p)
+	case is == aProgram:
+		return (&pluginShowCommand{Program: pathWithSlash(c.What)}).Run(p)
+	case is == anEnvironment:
+		f := &envFlags{Env: c.What}
+		return f.withEnv(p, func(plugin env.Plugin, _ *graph.Parts, _ *builtin.Engines) error {
+			_, err := fmt.Fprint(p.out, printable(envcheck.Head(plugin.Spec())))
+			return err
+		})
+	}
+	return p.withGraph(file, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
+		if full {
 			fmt.Fprint(p.out, parts.PresetsText(), g.Expanded())
 			return nil
 		}
-		src, err := readPipeline(c.Pipeline)
+		src, err := readPipeline(file)
 		if err == nil {
 			_, err = p.out.Write(src)
 		}

@@ -9,9 +9,12 @@ import (
 
 	"github.com/rlhost/rlhost/cmd/rlhost/modules"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -20,7 +23,7 @@ import (
 
 // envFlags are shared by commands on a single environment.
 type envFlags struct {
-	Env   string            `arg:"" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE."`
+	Env   string            `arg:"" predictor:"pipeline" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE; check takes a pipeline, too."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
@@ -75,7 +78,7 @@ func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 func (f *envFlags) loadError(err error) error {
 	var bad *table.Error
 	if errors.As(err, &bad) && bad.Code == module.CodeMissing {
-		bad.Help = modules.BuiltinLike(f.Env, bad.Help)
+		bad.Help = modules.Likely(f.Env, builtin.Names(), bad.Help)
 	}
 	if bad != nil && strings.HasPrefix(bad.Key, "args.") {
 		return fail(exitPlugin, fmt.Errorf("--arg %s: error[%s]: %s\n  help: %s", strings.TrimPrefix(bad.Key, "args."), bad.Code, bad.Reason, bad.Help))
@@ -111,19 +114,27 @@ const shownLines = 10
 func (c *checkCommand) Help() string {
 	return `Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.
 
+Of a pipeline file, everything that validate checks is checked, and then each environment as the file declares it.
+
   rlhost check my.wasm
+  rlhost check pipeline.toml
   rlhost check my.wasm --arg max_steps=200 --steps 20000
   rlhost check my-component.wasm --grant metric --record blocks.rec`
 }
 
-// Run checks an environment, or a component, and exits with 4 if a check fails.
+// Run checks what the word names, and exits with 4 if a check fails.
 func (c *checkCommand) Run(p *program) error {
 	if c.Steps < 1 {
 		return fail(exitUsage, fmt.Errorf("--steps %d: want 1 or more", c.Steps))
 	}
 	next := *p
 	p, next.shown = &next, shownLines
-	if modules.IsComponent(c.Env) {
+	switch is, file := p.kindOf(c.Env, &runsFlag{}); {
+	case is == aRun, is == aPipeline && strings.HasSuffix(file, ".toml"):
+		return c.checkPipeline(p, file)
+	case is == aProgram:
+		return (&pluginShowCommand{Program: pathWithSlash(c.Env), JSON: c.JSON}).Run(p)
+	case modules.IsComponent(c.Env):
 		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
 			results, err := x.Run(parts, p.out)
@@ -131,24 +142,65 @@ func (c *checkCommand) Run(p *program) error {
 		})
 	}
 	var results []envcheck.Result
-	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts, e *builtin.Engines) error {
-		o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
-		if err := envcheck.CheckMemory(plugin, o); err != nil {
-			return memoryHelp(err, "make its observations smaller")
-		}
-		defer func() { c.remember(e, plugin, results) }()
-		if c.JSON {
-			results = envcheck.Run(context.Background(), plugin, o)
-			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()),
-				"args": envcheck.Arguments(plugin.Spec()), "checks": results})
-		}
-		printed := modules.NewPrinter(p.out, envcheck.Head(plugin.Spec()))
-		o.Done = printed.Line
-		var err error
-		results, err = printed.Sum(envcheck.Run(context.Background(), plugin, o))
+	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts, e *builtin.Engines) (err error) {
+		results, err = c.checkEnv(p, e, plugin)
 		return err
 	})
 	return cmp.Or(err, failedCheck(results))
+}
+
+// checkPipeline validates a pipeline file, and checks the environments that it declares, as it declares them.
+func (c *checkCommand) checkPipeline(p *program, file string) error {
+	if len(c.Args) > 0 || len(c.Grant) > 0 || c.Memory > 0 || c.Isolated || c.Record != "" {
+		return fail(exitUsage, fmt.Errorf("%s is a pipeline: its [env] tables say with which arguments and grants, and in which memory, environments run", file))
+	}
+	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
+		g, err := p.readGraph(file, nil, parts)
+		if err != nil {
+			return err
+		}
+		_, warnings, err := pipeline.Check(context.Background(), g, parts)
+		p.problems(warnings)
+		if err != nil {
+			return p.printProblems(session.BuildError(err))
+		}
+		var failed error
+		for i := range g.Envs {
+			x := &g.Envs[i]
+			plugin, err := parts.Load(context.Background(), x.Name, x.Table, g.Dir)
+			if err != nil {
+				return pluginError(err)
+			}
+			results, err := c.checkEnv(p, e, plugin)
+			if err = errors.Join(err, plugin.Close()); err != nil {
+				return err
+			}
+			failed = cmp.Or(failed, failedCheck(results))
+		}
+		for i := range g.Components {
+			if m := g.Components[i].Module; m != nil {
+				p.notice("component %s: rlhost check %s checks its module", g.Components[i].Name, files.In(g.Dir, m.Table.Use))
+			}
+		}
+		return failed
+	})
+}
+
+// checkEnv checks an environment and prints the results.
+func (c *checkCommand) checkEnv(p *program, e *builtin.Engines, plugin env.Plugin) (results []envcheck.Result, err error) {
+	o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
+	if err := envcheck.CheckMemory(plugin, o); err != nil {
+		return nil, memoryHelp(err, "make its observations smaller")
+	}
+	defer func() { c.remember(e, plugin, results) }()
+	if c.JSON {
+		results = envcheck.Run(context.Background(), plugin, o)
+		return results, p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()),
+			"args": envcheck.Arguments(plugin.Spec()), "checks": results})
+	}
+	printed := modules.NewPrinter(p.out, envcheck.Head(plugin.Spec()))
+	o.Done = printed.Line
+	return printed.Sum(envcheck.Run(context.Background(), plugin, o))
 }
 
 // enoughSteps of a check are enough for a training not to check a module's output again.

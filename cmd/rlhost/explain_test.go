@@ -69,6 +69,12 @@ func TestMessage_LeavesOutWhoPassedAFaultOn(t *testing.T) {
 	if got := message(f); got != want {
 		t.Errorf("message of a component's fault = %q, want %q", got, want)
 	}
+	f = &env.Fault{Kind: env.FaultStatus, Name: "rollout", Source: "a.wasm", Call: "rl_step", Env: 0, Step: 1, Err: errors.New("no")}
+	want = "error[R013]: rollout env 0: status in rl_step at step 1: no (a.wasm); no environment has made its first step\n" +
+		"  help: correct the environment; rlhost check my.toml steps it alone; see rlhost explain R013"
+	if got := message(&inPipeline{fmt.Errorf("rollout: %w; %w", f, env.ErrFirstStep), "my.toml"}); got != want {
+		t.Errorf("message of a first step = %q, want %q", got, want)
+	}
 	if got := message(errors.New("disk full")); got != "disk full" {
 		t.Errorf("message of another error = %q", got)
 	}

@@ -57,9 +57,21 @@ func message(err error) string {
 	case f.Kind == env.FaultMemory:
 		help += ", or raise limits.memory of " + of
 	}
+	var in *inPipeline
+	if errors.As(err, &in) && errors.Is(err, env.ErrFirstStep) {
+		help += "; rlhost check " + in.file + " steps it alone"
+	}
 	code := faultCode(err)
 	return printable(fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code))
 }
+
+// inPipeline is an error of a run with the pipeline file that it was begun with.
+type inPipeline struct {
+	error
+	file string
+}
+
+func (e *inPipeline) Unwrap() error { return e.error }
 
 // ofRun is the message of a fault during a run, with its code and the remedy where it has them.
 func ofRun(err error) string {

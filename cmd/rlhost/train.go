@@ -91,6 +91,9 @@ func (c *trainCommand) Run(p *program) error {
 		err = t.endedBy(cause)
 	}
 	if s := t.session.Load(); s != nil {
+		if err != nil {
+			err = &inPipeline{err, s.Graph().File}
+		}
 		err = t.also(err, s.Close())
 	}
 	err = t.also(err, t.engines.Close())

@@ -283,6 +283,9 @@ type Fault struct {
 	Lost []Span
 }
 
+// ErrFirstStep is wrapped by a fault that ends a run in which no environment of its component could make a single step.
+var ErrFirstStep = errors.New("no environment has made its first step")
+
 // Span is a run of neighbouring environments of a batch.
 type Span struct {
 	First int // index within the batch

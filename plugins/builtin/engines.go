@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -209,7 +207,7 @@ func orNever[T int | time.Duration](v T) T {
 func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
 	source := t.Source
 	source.Name = name
-	source.Use, _ = t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
+	source.Use, _ = t.Locate(dir, Names())
 	source.Wrap = nil // the wrappers are on this side, whatever runs the environments
 	list := t.In(dir).Wrap
 	if t.Plugin == nil {

@@ -47,7 +47,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		Module:       e.module,
 		EnvPlugins:   envPlugins(""),
 		EnvPluginsOf: envPlugins,
-		Builtins:     slices.Sorted(maps.Keys(plugins.Builtins())),
+		Builtins:     Names(),
 		Policy:       DecodePolicy,
 		CheckPolicy:  checkPolicy,
 		CheckWrapper: wrap.Check,
@@ -59,6 +59,9 @@ func New(o Options) (*graph.Parts, *Engines) {
 		Waits:         e.waits,
 	}, e
 }
+
+// Names returns the environments that are built in, such as cartpole@1, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(plugins.Builtins())) }
 
 // Kinds returns the components, by kind.
 func Kinds(o runner.Output) map[string]func() component.Component {

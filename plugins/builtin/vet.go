@@ -3,8 +3,6 @@ package builtin
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/files"
@@ -20,7 +18,7 @@ const vetTime = time.Second
 // vet checks a module's output; see graph.Parts. It runs the module alone, in this process, whatever is around it and wherever it will
 // run: room around its tensors can be watched there.
 func (e *Engines) vet(ctx context.Context, t graph.EnvTable, dir string) error {
-	use, _ := t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
+	use, _ := t.Locate(dir, Names())
 	if t.Plugin != nil || plugins.Builtins()[use] != nil {
 		return nil
 	}

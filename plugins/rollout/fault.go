@@ -71,6 +71,9 @@ func (s *split) fault(err error) {
 	x := s.situation(err)
 	switch x.outcome() {
 	case runFails:
+		if x.fault && !c.first.made {
+			err = fmt.Errorf("%w; %w", err, env.ErrFirstStep)
+		}
 		c.h.Fail(err)
 	case noRestarts:
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
@@ -101,7 +104,7 @@ func (s *split) situation(err error) situation {
 	case m.share == c.envs():
 		x.way = goesOver
 	}
-	x.futile = s.futile(err)
+	x.futile = s.futile(err) || x.fault && c.first.hopeless(s.index, c.config.Splits)
 	x.probation = x.fault && !x.crosses() && c.h.Yield(err)
 	return x
 }
@@ -122,8 +125,53 @@ func (s *split) restart(err error) {
 func (s *split) tellLost(err error) {
 	c, lost := s.rows.c, s.rows.validBefore(s.t)
 	c.lostSteps.Add(uint64(lost))
-	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
-		"lost_env_steps", lost)
+	restart := c.restarted
+	c.first.tell(func() {
+		c.h.Log.Warn("environments restarted", "error", err, "restart", restart, "max_restarts", c.config.MaxRestarts, "lost_env_steps", lost)
+	})
+}
+
+// firstSteps tells environments that cannot make a single step from environments that fail now and then.
+type firstSteps struct {
+	made   bool         // a split has made a step
+	failed map[int]bool // splits that had a fault before that
+	faults int          // that they had
+	untold []func()     // log them
+}
+
+// hopeless takes in a fault of a split. It reports whether no step has been made although each split has tried, and one of them has
+// tried twice if there is only one: what begins again would fail again.
+func (f *firstSteps) hopeless(split, splits int) bool {
+	if f.made {
+		return false
+	}
+	if f.failed == nil {
+		f.failed = map[int]bool{}
+	}
+	f.failed[split] = true
+	f.faults++
+	return len(f.failed) == splits && f.faults > 1
+}
+
+// tell logs a fault. It waits for a step that is made: if there is none, the error that ends the run says the same.
+func (f *firstSteps) tell(log func()) {
+	if f.made {
+		log()
+		return
+	}
+	f.untold = append(f.untold, log)
+}
+
+// stepped takes in a step that was made.
+func (f *firstSteps) stepped() {
+	if f.made {
+		return
+	}
+	f.made = true
+	for _, log := range f.untold {
+		log()
+	}
+	f.untold = nil
 }
 
 // dropBlock gives the unfinished block up, and its episodes.

@@ -169,6 +169,29 @@ func TestFault_TheBudgetEnds(t *testing.T) {
 	}
 }
 
+// Environments that cannot make a single step are not restarted again and again: the run ends with one message.
+func TestFault_NoFirstStepEndsTheRunAndIsToldOnce(t *testing.T) {
+	for _, splits := range []int{1, 2} {
+		script := plugintest.Script{Cue: func(at plugintest.At) plugintest.Cue {
+			if !at.Reset {
+				return plugintest.ErrorStatus
+			}
+			return plugintest.Nothing
+		}}
+		r := newRig(t, rigOptions{script: script, config: func(c *config) { c.Splits = splits }})
+		err := r.RunUntil(func() bool { return len(r.blocks) > 0 })
+		if !errors.Is(err, env.ErrFirstStep) || !strings.Contains(err.Error(), "status in rl_step at step 1") {
+			t.Errorf("%d splits: %v, want the fault and %v", splits, err, env.ErrFirstStep)
+		}
+		if got := r.counter("rollout/restarts"); got != 1 {
+			t.Errorf("%d splits: %d restarts, want 1", splits, got)
+		}
+		if log := r.Log.String(); strings.Contains(log, "restarted") {
+			t.Errorf("%d splits: the log says too what the error says:\n%s", splits, log)
+		}
+	}
+}
+
 // stubborn is a plugin whose environments cannot be renewed.
 type stubborn struct{ *plugintest.Plugin }
 

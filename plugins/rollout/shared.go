@@ -39,6 +39,7 @@ type shared struct {
 	life                                        int    // tells apart the times when environments begin without a state
 	attempts                                    int    // how often environments got new seeds, from lifeAttempts on for each life
 	begun                                       uint64 // blocks, by all splits
+	first                                       firstSteps
 
 	wanted  context.Context // ends when the run is cut
 	cut     context.CancelFunc

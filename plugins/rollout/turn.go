@@ -147,6 +147,7 @@ func (s *split) stepped(err error) {
 		s.fault(err)
 		return
 	}
+	s.rows.c.first.stepped()
 	s.t++
 	if s.next == nil || s.next.crossRow() {
 		s.ask()

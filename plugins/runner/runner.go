@@ -340,7 +340,7 @@ func (rn *Runner) checkRate() {
 		"component.learner.anneal_env_steps says when it does, run.stop.env_steps when the run ends")
 }
 
-// Stop shows the last state and closes the files. The loop has ended.
+// Stop shows the last state, if there is anything to show, and closes the files. The loop has ended.
 func (rn *Runner) Stop() error {
 	for _, t := range rn.timers {
 		t.Stop()
@@ -350,7 +350,9 @@ func (rn *Runner) Stop() error {
 	}
 	if !rn.began.IsZero() {
 		rn.rate.Observe(time.Now(), float64(rn.envStepsMade()))
-		rn.show()
+		if rn.out.JSON || rn.envStepsMade() > 0 {
+			rn.show()
+		}
 	}
 	rn.screen.Leave()
 	rn.log.flushEpisodes()

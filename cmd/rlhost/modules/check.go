@@ -9,14 +9,12 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
-	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/componentcheck"
@@ -168,12 +166,16 @@ func (c Check) values() map[string]any {
 	return values
 }
 
-// BuiltinLike proposes the built-in environment that was probably meant, else otherwise.
-func BuiltinLike(name, otherwise string) string {
-	for builtin := range plugins.Builtins() {
-		if strings.EqualFold(name, builtin) || strings.HasPrefix(builtin, strings.ToLower(name)+"@") {
-			return "did you mean the built-in environment " + builtin + "?"
-		}
+// Likely proposes the environments that were probably meant, else otherwise.
+func Likely(name string, builtins []string, otherwise string) string {
+	uses := graph.LikelyUse(name, builtins)
+	switch {
+	case len(uses) == 0 || uses[0] == name:
+		return otherwise
+	case len(uses) == 1 && slices.Contains(builtins, uses[0]):
+		return "did you mean the built-in environment " + uses[0] + "?"
+	case len(uses) == 1:
+		return "did you mean " + uses[0] + "?"
 	}
-	return otherwise
+	return fmt.Sprintf("did you mean %s, or the built-in environment %s?", uses[0], uses[1])
 }

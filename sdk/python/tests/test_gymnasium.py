@@ -249,6 +249,19 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.reset())
         self.assertIsNone(worker.step(0))
 
+    def test_a_fault_names_the_line_of_the_environments_author(self):
+        for fail, want in {
+            "four": r"^step must return 5 values \(Gymnasium 0.26\), and returns 4: observation, reward, terminated, truncated, info "
+                    r"\(odd_envs.py:\d+\)$",
+            "shaped": r"^ValueError: the observation has shape \(5,\), its space \(2, 3\) \(odd_envs.py:\d+\)$",
+            "within": r"^numpy.linalg.LinAlgError: Singular matrix \(odd_envs.py:\d+\)$",
+        }.items():
+            worker, _ = self.begin(args={"fail": fail}, envs=2)
+            self.assertIsNone(worker.reset())
+            status, env, text = worker.step(0)
+            self.assertEqual((status, env), (-128, 0))
+            self.assertRegex(text, want)
+
     def test_wrong_shapes_and_failing_resets_are_faults(self):
         worker, _ = self.begin(args={"fail": "shape"})
         self.assertEqual(worker.reset()[:2], (-128, 0))
@@ -264,7 +277,9 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.step(0))
         self.assertIsNone(worker.reset(1, mask=[1, 0, 1]))
         self.assertIsNone(worker.step(1))
-        self.assertEqual(worker.step(2), (-128, 1, "TypeError: reward is 'much', want one number"))
+        status, env, text = worker.step(2)
+        self.assertEqual((status, env), (-128, 1))
+        self.assertRegex(text, r"^TypeError: reward is 'much', want one number \(odd_envs.py:\d+\)$")
 
     def test_closing_lets_go_of_the_environments(self):
         batch = Batch(Source("CartPole-v1"), 2, SAME_STEP)

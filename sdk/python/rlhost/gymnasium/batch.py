@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import os
+import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
@@ -18,20 +22,46 @@ Array = numpy.ndarray
 
 
 class EnvFault(Exception):
-    """An exception of one environment: its index and message."""
+    """An exception of one environment: its index and message. call is the method of the environment that was called."""
 
-    def __init__(self, env: int, error: BaseException):
-        super().__init__(told(error))
+    def __init__(self, env: int, error: BaseException, of: Any = None, call: str = ""):
+        super().__init__(told(error, of, call))
         self.env = env
 
 
-def told(error: BaseException) -> str:
-    """The last line of a traceback with its place."""
-    import os
-    import traceback
-    at = traceback.extract_tb(error.__traceback__)
+_UNPACKING = re.compile(r"(not enough|too many) values to unpack \(expected (\d)(?:, got (\d+))?\)")
+_RETURNS = {"step": ("5", "observation, reward, terminated, truncated, info"), "reset": ("2", "observation, info")}
+
+
+def told(error: BaseException, of: Any = None, call: str = "") -> str:
+    """The last line of a traceback, with a place in the environment's own source: the innermost frame that is neither ours nor of an
+    installed package, else the method of the environment that was called."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
-    return f"{text} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else text
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [frame for frame in frames if not _installed(frame[0])]
+    if not own and of is not None:
+        unpacking = _UNPACKING.search(text)
+        count, names = _RETURNS.get(call, ("", ""))
+        if unpacking and unpacking[2] == count:
+            got = f", and returns {unpacking[3]}" if unpacking[3] else ""
+            text = f"{call} must return {count} values (Gymnasium 0.26){got}: {names}"
+        own = _defined(of, call)
+    at = own or frames
+    return f"{text} ({os.path.basename(at[-1][0])}:{at[-1][1]})" if at else text
+
+
+def _installed(file: str) -> bool:
+    """Whether a source is rlhost's own, or of an installed package."""
+    return file.startswith((_HERE, "<")) or "site-packages" in file or "dist-packages" in file
+
+
+def _defined(of: Any, call: str) -> list[tuple[str, int | None]]:
+    """Where an environment defines a method, if that is in a source of its author's."""
+    code = getattr(inspect.unwrap(getattr(type(getattr(of, "unwrapped", of)), call, None) or told), "__code__", None)
+    return [] if code is None or _installed(code.co_filename) else [(code.co_filename, code.co_firstlineno)]
+
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any],
@@ -117,7 +147,7 @@ class Batch:
                 write(i, obs)
                 self._write_mask(i, t, info)
             except (Exception, SystemExit) as e:
-                raise EnvFault(i, e) from e
+                raise EnvFault(i, e, env, "reset") from e
             self.ended[i] = False
 
     def step(self, t: int) -> None:
@@ -158,7 +188,7 @@ class Batch:
         except (Exception, SystemExit) as e:
             if i == self._count:
                 i, e = blame(rewards, terminations, truncations, e)
-            raise EnvFault(i, e) from e
+            raise EnvFault(i, e, self.envs[i], "step") from e
 
     def _tell(self, env: int, info: Mapping[Any, Any]) -> None:
         """Reports the numbers of the last info of an environment's episode."""
