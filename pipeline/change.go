@@ -223,7 +223,7 @@ func (t *Transition) install(o *Outcome) {
 	}
 	if t.next.run != t.before.run {
 		p.ending.mu.Lock()
-		p.ending.limit(t.next.run.Stop.Wall)
+		p.ending.limit(t.next.run.Stop.WallTime)
 		p.ending.mu.Unlock()
 	}
 	if t.still {

@@ -217,7 +217,7 @@ func TestChanges_TellEverything(t *testing.T) {
 		got = append(got, c.What+" "+c.Name+": "+c.Text)
 	}
 	want := []string{
-		"run run: stop { window = 100, env_steps = 0, wall = \"0s\" } → { return = 7.0, window = 100, env_steps = 0, wall = \"0s\" }",
+		"run run: stop { window = 100, env_steps = 0, wall_time = \"0s\" } → { return = 7.0, window = 100, env_steps = 0, wall_time = \"0s\" }",
 		"limit game: limits = { memory = \"0B\", step = \"2s\", init = \"0s\", compile = \"0s\", compile_memory = \"0B\" }",
 		"scale player[1]: added", "component counter: scale 0 → 2",
 		"wire player.blocks → counter.on_blocks: queue, depth 4, block → queue, depth 9, block",

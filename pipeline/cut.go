@@ -41,7 +41,7 @@ func (p *Pipeline) Stop(reason component.StopReason) {
 func (p *Pipeline) cutAfter(reason component.StopReason) {
 	e := &p.ending
 	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
-		if reason == component.StopWall || reason == component.StopInterrupted {
+		if reason == component.StopWallTime || reason == component.StopInterrupted {
 			p.cut()
 			return
 		}

@@ -43,7 +43,7 @@ func TestAnswer_OwedForEverIsNamed(t *testing.T) {
 	r := muteDuel(t, `wire.duelist.obs_ready.answer="0s"`)
 	const want = "seconder_main owes duelist an answer to duelist.obs_ready for "
 	testkit.Until(t, "the cause", func() bool { return strings.HasPrefix(r.Status().Cause, want) || len(r.over) > 0 })
-	r.Stop(component.StopWall)
+	r.Stop(component.StopWallTime)
 	if err := <-r.over; err != nil {
 		t.Errorf("the run ended with %v", err)
 	}

@@ -60,7 +60,7 @@ func (e *ending) limit(wall time.Duration) {
 		e.wall = nil
 	}
 	if wall > 0 && !e.began.IsZero() {
-		e.wall = time.AfterFunc(wall-time.Since(e.began), func() { e.stop(component.StopWall) })
+		e.wall = time.AfterFunc(wall-time.Since(e.began), func() { e.stop(component.StopWallTime) })
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	}
 	p.starts.tell()
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
-	p.ending.begin(p.running.now().run.Stop.Wall)
+	p.ending.begin(p.running.now().run.Stop.WallTime)
 	conclude := p.observe()
 	err := p.running.loops.Run(context.WithoutCancel(ctx))
 	p.changes.end(ErrEnded)

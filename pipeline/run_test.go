@@ -186,9 +186,9 @@ func TestCounters_KeepTheirValuesAfterRun(t *testing.T) {
 }
 
 func TestRun_WallTimeStops(t *testing.T) {
-	_, p := start(t, tickFile(plain), BuildOptions{}, "run.stop.wall=1ms")
-	if reason, err := p.Run(t.Context()); reason != component.StopWall || err != nil {
-		t.Errorf("Run = %q, %v, want %q", reason, err, component.StopWall)
+	_, p := start(t, tickFile(plain), BuildOptions{}, "run.stop.wall_time=1ms")
+	if reason, err := p.Run(t.Context()); reason != component.StopWallTime || err != nil {
+		t.Errorf("Run = %q, %v, want %q", reason, err, component.StopWallTime)
 	}
 }
 

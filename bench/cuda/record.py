@@ -44,7 +44,7 @@ SMALL = " --set policy.main.net.hidden=[8] --set run.evaluation.episodes=1" if F
 TRAIN = f"bin/rlhost train pipeline.toml --json --set run.dir='\"out/runs\"' --set policy.main.backend=cuda{SMALL}"
 GOAL = "--set run.stop.env_steps=4096" if FAKE else "--set run.stop.return=475 --set run.stop.env_steps=150000"
 BLOCKS = " --set component.rollout.count=1 --set component.rollout.envs=16 --set component.rollout.horizon=8 --set component.batcher.dataset_rows=128 --set component.learner.minibatch=64"
-LOAD = f"train bench/cuda/cartpole.toml --json --set run.stop.wall='\"{5 if FAKE else 10}s\"'{SMALL}{BLOCKS if FAKE else ''}"
+LOAD = f"train bench/cuda/cartpole.toml --json --set run.stop.wall_time='\"{5 if FAKE else 10}s\"'{SMALL}{BLOCKS if FAKE else ''}"
 BLOCKWISE = f"bin/rlhost {LOAD} --set run.dir='\"out/runs\"'"
 PEER = "--networks 4-64-64 --rows 1024 32768 --seconds 0.3"
 TORCH = "python3 -m unittest discover -s examples/plugins/pytorch-learner"

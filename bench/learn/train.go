@@ -47,7 +47,7 @@ func open(o options, t *task, count int) (*runs.Set, error) {
 	for i := range list {
 		list[i] = uint64(i + 1)
 	}
-	sets := append([]string{"run.checkpoint.every=0s", "run.evaluation.wall=30m"}, t.sets...) // a busy machine gets its evaluation, too
+	sets := append([]string{"run.checkpoint.every=0s", "run.evaluation.wall_time=30m"}, t.sets...) // a busy machine gets its evaluation, too
 	set, err := newest(dir, t.file, sets)
 	if set == nil && err == nil {
 		return seeds.New(dir, setName, t.file, sets, list)

@@ -86,8 +86,8 @@ func newChaos(w *workshop, tables map[string]string, random *rand.Rand) (c *chao
 		run: "cartpole", swaps: swapped, envs: pick(random, nil, chaosEnvs)}
 	mode = pick(random, "sync", "async")
 	if c.layout == poolLayout {
-		text := strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", `"sync"`, strconv.Quote(mode), "[policy.main]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[policy.main]",
-			"[component.rollout]", "[component.learner]\nanneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile)
+		text := strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", `"sync"`, strconv.Quote(mode), "[policy.main]", "[swap]\ntrial_envs = 0\nprobation = \"0s\"\n[policy.main]",
+			"[component.rollout]", "[component.learner]\nlr_anneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile)
 		c.plain, c.run, c.swaps = c.file, "four", []string{"batcher", "inference", "inference_past", "learner"}
 		if c.envs != nil {
 			c.envs = []string{"connectfour@1", "./four.wasm"}
@@ -96,7 +96,7 @@ func newChaos(w *workshop, tables map[string]string, random *rand.Rand) (c *chao
 		return c, mode
 	}
 	env := pick(random, chaosEnvs...)
-	isolated := pick(random, "", "", "\nisolation = \"process\"")
+	isolated := pick(random, "", "", "\nruntime = \"process\"")
 	if !strings.HasSuffix(env, ".wasm") {
 		isolated = ""
 	}

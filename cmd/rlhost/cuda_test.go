@@ -39,14 +39,14 @@ envs = 256
 horizon = 8
 [component.learner]
 minibatch = 1024
-anneal_env_steps = 0
+lr_anneal_env_steps = 0
 [swap]
-canary = 0
+trial_envs = 0
 probation = "0s"
 [plugin.gpu]
 path = "./rlhost-cuda"
-env = ["RLHOST_CUDA_DRIVER"]
-restarts = 100
+pass_env = ["RLHOST_CUDA_DRIVER"]
+max_restarts = 100
 `
 }
 
@@ -102,7 +102,7 @@ func TestCUDA_TwoProcessesOnOneDevice(t *testing.T) {
 	w.withCUDA()
 	w.write("live.toml", strings.NewReplacer("env_steps = 4096", "env_steps = 2_000_000_000", "[plugin.gpu]", `[plugin.lost]
 path = "./lost"
-restarts = 100
+max_restarts = 100
 [plugin.gpu]`).Replace(onCUDA("async")))
 	w.write("lost", "#!/bin/sh\nRLHOST_CUDA_DRIVER='fake?launches=200' exec "+w.path("rlhost-cuda")+"\n")
 	if err := os.Chmod(w.path("lost"), 0o755); err != nil {

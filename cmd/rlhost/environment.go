@@ -63,7 +63,7 @@ func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 	t := graph.EnvTable{Source: env.DefaultSource()}
 	t.Use, t.Args, t.Grants, t.Memory = f.Env, f.Args, f.Grant, uint64(f.Memory)
 	if f.Isolated {
-		t.Isolation = env.InProcess
+		t.Runtime = env.InProcess
 	}
 	if before, rest, ok := graph.SplitUse(f.Env); ok {
 		if plugin, known := parts.EnvPlugins[before]; known {

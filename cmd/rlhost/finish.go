@@ -19,7 +19,7 @@ import (
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
 	Event         string             `json:"event"`
-	Reason        string             `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
+	Reason        string             `json:"reason"` // return, env_steps, wall_time, interrupted, failed; aborted after a second Ctrl-C
 	Error         string             `json:"error,omitempty"`
 	EnvSteps      uint64             `json:"env_steps"`
 	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count
@@ -64,7 +64,7 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 		return t.require.judge(nil, "")
 	}
 	if t.require != nil && r.Evaluation.Cut() {
-		return fail(exitRequire, fmt.Errorf("--require %s: the evaluation was cut by its time; give it more by run.evaluation.wall", t.require.text))
+		return fail(exitRequire, fmt.Errorf("--require %s: the evaluation was cut by its time; give it more by run.evaluation.wall_time", t.require.text))
 	}
 	return t.require.judge(&r.Evaluation.Judged().Return, r.Evaluation.Acting())
 }

@@ -96,7 +96,7 @@ func goOnFrom(w *workshop, name string) {
 	}
 	resume := []string{"--resume", run, "--set", fmt.Sprintf("run.stop.env_steps=%d", want.GoesOn.EnvSteps), "--set", "run.evaluation.episodes=1"}
 	if want.ABI == "" {
-		inexact := append([]string{"train", "--set", "run.stop.wall=1ns"}, resume...)
+		inexact := append([]string{"train", "--set", "run.stop.wall_time=1ns"}, resume...)
 		says := []string{"not exactly: changed since the run began"}
 		if want.GoesOn.Params != nil {
 			says = append(says, "new episodes begin, because those that were saved do not fit")

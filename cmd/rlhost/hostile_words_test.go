@@ -85,7 +85,7 @@ func TestHostile_WordsOfArenas(t *testing.T) {
 func (w *workshop) endsWith(mode, words string) {
 	w.t.Helper()
 	began := time.Now()
-	c := w.command("train", "words.toml", "--set", "train.mode="+mode, "--set", fmt.Sprintf("component.between.words=%q", words), "--set", "run.stop.wall=8s")
+	c := w.command("train", "words.toml", "--set", "train.mode="+mode, "--set", fmt.Sprintf("component.between.words=%q", words), "--set", "run.stop.wall_time=8s")
 	c.WaitDelay = time.Second
 	late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 	out, err := c.CombinedOutput()

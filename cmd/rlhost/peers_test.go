@@ -152,13 +152,13 @@ func spaced(args string) string {
 }
 
 // other declares a second policy, with a learner that continues at the same rate.
-const other = "[component.learner_other]\nanneal_env_steps = 0\n[policy.other]\n"
+const other = "[component.learner_other]\nlr_anneal_env_steps = 0\n[policy.other]\n"
 
 // For all observations, actions, agents and masks, the learner in PyTorch makes the same parameters of a state and a dataset as the
 // host's own, and the run that it continues is evaluated.
 func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 	t.Parallel()
-	w := torch(t, "learner.py", "anneal_env_steps = 0\n")
+	w := torch(t, "learner.py", "lr_anneal_env_steps = 0\n")
 	w.env = []string{"RLHOST_PYTHON=" + os.Getenv("RLHOST_TORCH"), "PYTHONPATH=" + w.dir}
 	w.write("spaces.py", spacesEnv)
 	for name, c := range map[string]struct {
@@ -170,7 +170,7 @@ func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 		"multidiscrete": {sets: []string{spaced(`kind = "multidiscrete", masked = true`), "component.learner.vtrace=true", "policy.main.share_trunk=true"}},
 		"multibinary":   {sets: []string{spaced(`kind = "multibinary"`), "policy.main.normalize_obs=true"}},
 		"tuple":         {sets: []string{spaced(`kind = "tuple", masked = true`), "policy.main.action.squash=tanh"}},
-		"lstm":          {sets: []string{spaced(`kind = "tuple"`), "policy.main.net.core.kind=lstm", "policy.main.action.log_std=state"}},
+		"lstm":          {sets: []string{spaced(`kind = "tuple"`), "policy.main.net.core.kind=lstm", "policy.main.action.log_std=network"}},
 		"inputs":        {sets: []string{"env.cartpole.use=spaces@1", "policy.main.normalize_obs=true"}},
 		"agents":        {sets: []string{"env.cartpole.use=chase@1"}},
 		"turns":         {sets: []string{"env.cartpole.use=connectfour@1", "component.learner.vtrace=true"}},

@@ -78,7 +78,7 @@ func TestS21AgentsAreTheSameInProcesses(t *testing.T) {
 		}
 		w.write(env+".toml", text)
 		one := w.train(env + ".toml")
-		for _, sets := range []string{"isolation=process", "isolation=process workers=2"} {
+		for _, sets := range []string{"runtime=process", "runtime=process workers=2"} {
 			args := []string{env + ".toml"}
 			for _, set := range strings.Fields(sets) {
 				args = append(args, "--set", fmt.Sprintf("env.%s.%s", env, set))

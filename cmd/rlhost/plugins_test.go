@@ -132,7 +132,7 @@ func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
 	w := newWorkshop(t)
 	w.python()
 	w.write("joint.py", jointEnv)
-	text := strings.Replace(plain, "20480", "2048", 1) + "[component.learner]\nadaptive_kl = 0.01\nanneal_env_steps = 0\n"
+	text := strings.Replace(plain, "20480", "2048", 1) + "[component.learner]\nadaptive_kl = 0.01\nlr_anneal_env_steps = 0\n"
 	for name, use := range map[string]string{"box": "gymnasium:Pendulum-v1", "joint": "gymnasium:joint:Joint-v0"} {
 		w.write(name+".toml", strings.Replace(text, "\"cartpole@1\"", fmt.Sprintf("%q\nwrap = [{ reward_scale = 0.1 }]", use), 1))
 		one := w.train(name+".toml", "--set", "run.name="+name)
@@ -183,7 +183,7 @@ of = "main"
 policies = { "*/0" = "main", "*/1" = "rival" }
 opponents = { past = 0.3 }
 [component.opponents_past]
-every = 2
+every_versions = 2
 `)
 	one := w.train("duel.toml")
 	for _, components := range [][]string{{"rollout"}, {"inference", "learner_rival"}, {"inference_rival", "inference_past"},

@@ -28,7 +28,7 @@ of = "main"
 [component.rollout]
 opponents = { past = 0.5 }
 [component.opponents_past]
-every = 1
+every_versions = 1
 `
 
 // Self-play against earlier versions trains the same policy in whichever processes these act and the learner runs, and rates it at the
@@ -61,7 +61,7 @@ func TestSelfPlay_TrainsTheSameInProcesses(t *testing.T) {
 func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	w.write("duel.toml", strings.Replace(selfPlayFile, "mode = \"sync\"", "mode = \"sync\"\n[policy.rival]\nnet = { hidden = [8] }\n[component.learner]\nanneal_env_steps = 0", 1))
+	w.write("duel.toml", strings.Replace(selfPlayFile, "mode = \"sync\"", "mode = \"sync\"\n[policy.rival]\nnet = { hidden = [8] }\n[component.learner]\nlr_anneal_env_steps = 0", 1))
 	train := func(components string, args ...string) string {
 		t.Helper()
 		args = append(args, "--set", `component.rollout.policies={ "*/0" = "main", "*/1" = "rival" }`)
@@ -87,8 +87,8 @@ func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
 func TestSelfPlay_SwapsTrainTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	w.write("four.toml", strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", "[policy.main]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[policy.main]",
-		"[component.rollout]", "[component.learner]\nanneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile))
+	w.write("four.toml", strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", "[policy.main]", "[swap]\ntrial_envs = 0\nprobation = \"0s\"\n[policy.main]",
+		"[component.rollout]", "[component.learner]\nlr_anneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile))
 	j := w.host("four.toml", "--json")
 	for _, component := range []string{"batcher", "inference", "inference_past", "learner"} {
 		for _, to := range []string{"process", "builtin"} {

@@ -14,7 +14,7 @@ func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 	for deterministic, judged := range map[bool]string{true: "greedy", false: "sampled"} {
 		name := fmt.Sprintf("judged-%v", deterministic)
 		args := []string{"train", "pole.toml", "--json", "--set", "run.stop.env_steps=8192", "--set", "run.name=" + name,
-			"--set", fmt.Sprintf("run.evaluation.deterministic=%v", deterministic)}
+			"--set", fmt.Sprintf("run.evaluation.greedy=%v", deterministic)}
 		var end struct {
 			Return        float64            `json:"eval_return"`
 			Deterministic bool               `json:"eval_deterministic"`

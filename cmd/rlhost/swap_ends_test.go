@@ -16,7 +16,7 @@ func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 	for _, c := range []struct{ name, rule, text, ended string }{
 		{"steps", "env_steps=2048", "env_steps = 2048", "ended (env_steps) after"},
 		{"return", "return=1", "return = 1", "target reached: mean return"},
-		{"wall", `wall="1ms"`, `wall = "1ms"`, "ended (wall) after"},
+		{"wall_time", `wall_time="1ms"`, `wall_time = "1ms"`, "ended (wall_time) after"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := w.of(t)

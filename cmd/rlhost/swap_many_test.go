@@ -80,7 +80,7 @@ func (j *subject) toProcessAndBack(round int) uint64 {
 		}
 	} else {
 		for _, where := range []string{"process", "host"} {
-			j.reload("many.toml", "env.cartpole.isolation="+strconv.Quote(where))
+			j.reload("many.toml", "env.cartpole.runtime="+strconv.Quote(where))
 		}
 	}
 	return j.status().Swaps.Committed - before

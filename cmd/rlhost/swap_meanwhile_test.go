@@ -288,7 +288,7 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 	w := newSwapShop(t)
 	// Environment 20 is there in the trial alone: the run has 16.
 	j := w.host("walk.toml", "--set", "env.walk.args={fault=1,env=20,step=8}")
-	r := j.reload("walk.toml", "swap.canary=24")
+	r := j.reload("walk.toml", "swap.trial_envs=24")
 	if len(r.Swaps) != 1 || r.Swaps[0].Canary == nil {
 		t.Fatalf("%s", asJSON(r))
 	}
@@ -309,7 +309,7 @@ func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 	j := w.gated("cartpole.toml")
 	before := j.processes()
 	isolated := func(probation string) control.ReloadRequest {
-		return w.reloadWith("cartpole.toml", `env.cartpole.isolation="process"`, `swap.probation="`+probation+`"`)
+		return w.reloadWith("cartpole.toml", `env.cartpole.runtime="process"`, `swap.probation="`+probation+`"`)
 	}
 	kill := func() (n int) {
 		for _, pid := range j.processes() {
@@ -353,7 +353,7 @@ func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 		}
 		j.goesOn()
 		s = j.status()
-		if got := instance(&s, "rollout"); got.Runtime != want || strings.Contains(j.text(), `isolation = "process"`) != (want == "process") {
+		if got := instance(&s, "rollout"); got.Runtime != want || strings.Contains(j.text(), `runtime = "process"`) != (want == "process") {
 			t.Errorf("%s: rollout runs in %s, want %s; pipeline.toml says\n%s", c.what, got.Runtime, want, j.text())
 		}
 		j.addsUp("fault")

@@ -55,11 +55,11 @@ var moduleFaults = []struct {
 	fallback bool         // by itself
 	lost     bool         // env steps in the fault
 }{
-	{what: "traps in the trial", args: "fault=1,env=6,step=8", sets: []string{"swap.canary=8"},
+	{what: "traps in the trial", args: "fault=1,env=6,step=8", sets: []string{"swap.trial_envs=8"},
 		code: control.CodeCanary, reason: `the trial speaks against .*env 6: trap in rl_step at step [0-9]+: .*walk.wasm runs on`},
-	{what: "hangs in the trial", args: "fault=2,env=6,step=8", sets: []string{"swap.canary=8", `env.walk.limits={step="100ms"}`},
+	{what: "hangs in the trial", args: "fault=2,env=6,step=8", sets: []string{"swap.trial_envs=8", `env.walk.limits={step="100ms"}`},
 		code: control.CodeCanary, reason: `the trial speaks against .*env 6: deadline in rl_step at step [0-9]+: .*walk.wasm runs on`},
-	{what: "returns NaN in the trial", args: "fault=4,env=6,step=8", sets: []string{"swap.canary=8"},
+	{what: "returns NaN in the trial", args: "fault=4,env=6,step=8", sets: []string{"swap.trial_envs=8"},
 		code: control.CodeCanary, reason: `the trial speaks against .*env 6 .*NaN; .*walk.wasm runs on`},
 	{what: "traps on probation", args: "fault=1,env=15,step=4011", sets: []string{"swap.probation=60s"},
 		reason: `rollout.*trap in rl_step at step 4011`, fallback: true},
@@ -182,7 +182,7 @@ func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 	w := newSwapShop(t)
 	j := w.host("walk.toml")
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=6,step=8}", "component.rollout.max_restarts=9",
-		"swap.canary=8"), control.CodeCanary, `the trial speaks against .*env 6: trap`)
+		"swap.trial_envs=8"), control.CodeCanary, `the trial speaks against .*env 6: trap`)
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=0,step=1}", "component.rollout.max_restarts=9"),
 		control.CodeCanary, `fails check A01`)
 	was := j.text()

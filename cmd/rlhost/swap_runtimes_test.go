@@ -20,9 +20,9 @@ var swapped = []string{"rollout", "inference", "batcher", "learner", "runner"}
 func endless(mode string) string {
 	return strings.NewReplacer("20480", "2_000_000_000", "episodes = 4", "episodes = 1", `"sync"`, strconv.Quote(mode)).Replace(plain) + `
 [component.learner]
-anneal_env_steps = 500_000
+lr_anneal_env_steps = 500_000
 [swap]
-canary = 0
+trial_envs = 0
 probation = "0s"
 [plugin.own]
 path = "./second/rlhost"
@@ -81,7 +81,7 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 	w.another()
 	w.write("live.toml", endless("sync"))
 	w.write("box.toml", strings.NewReplacer("\"cartpole@1\"", "\"pendulum@1\"\nwrap = [{ reward_scale = 0.1 }, { reward_clip = 1.0 }]",
-		"anneal_env_steps = 500_000", "anneal_env_steps = 0\nadaptive_kl = 0.01\nnormalize_returns = true").Replace(endless("sync")))
+		"lr_anneal_env_steps = 500_000", "lr_anneal_env_steps = 0\nadaptive_kl = 0.01\nnormalize_returns = true").Replace(endless("sync")))
 	for _, component := range swapped {
 		for _, file := range []string{"live.toml", "box.toml"} {
 			t.Run(component+" of "+file, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 	w.write("live.toml", endless("async"))
 	j := w.host("live.toml")
 	for _, change := range []func(){
-		func() { j.reload("live.toml", `env.cartpole.isolation="process"`) },
+		func() { j.reload("live.toml", `env.cartpole.runtime="process"`) },
 		func() { j.swap(w.swapTo("own:cartpole@1")) },
 	} {
 		change()

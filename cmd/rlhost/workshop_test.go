@@ -28,7 +28,7 @@ mode = "sync"
 const jobFile = `rlhost = 1
 [run]
 name = "job"
-stop = { env_steps = 500_000_000, wall = "5m" }
+stop = { env_steps = 500_000_000, wall_time = "5m" }
 checkpoint = { every = "1h" }
 evaluation = { episodes = 3 }
 [env.ENV]
@@ -37,7 +37,7 @@ use = "./MODULE"
 preset = "fast"
 env = "ENV"
 [swap]
-canary = 0
+trial_envs = 0
 probation = "0s"
 [policy.main]
 net = { hidden = [4] }

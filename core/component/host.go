@@ -150,7 +150,7 @@ type StopRule struct {
 	Return   *float64      `toml:"return"`    // mean return of the leading policy over the window
 	Window   int           `toml:"window"`    // episodes
 	EnvSteps uint64        `toml:"env_steps"` // that the leading policy has learned from
-	Wall     time.Duration `toml:"wall"`
+	WallTime time.Duration `toml:"wall_time"`
 	// Policies are rules for single policies, by their names.
 	Policies map[string]PolicyRule `toml:"policies,omitempty"`
 }
@@ -208,7 +208,7 @@ type StopReason string
 const (
 	StopReturn      StopReason = "return"
 	StopEnvSteps    StopReason = "env_steps"
-	StopWall        StopReason = "wall"
+	StopWallTime    StopReason = "wall_time"
 	StopInterrupted StopReason = "interrupted"
 )
 

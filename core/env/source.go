@@ -21,13 +21,13 @@ type Source struct {
 	Name string `json:"name"` // of the environment, or of who runs it; for messages
 
 	// Use is the name@version of a built-in environment, the path of a module, or a native plugin's name of an environment.
-	Use       string            `toml:"use" json:"use"`
-	Isolation string            `toml:"isolation" json:"-"` // of a module: InHost or InProcess
-	Workers   int               `toml:"workers" json:"-"`   // processes for each batch of environments, where they are processes
-	Args      map[string]string `toml:"args" json:"args"`   // the environment's own configuration, by dotted key
-	Limits    `toml:"limits"`
-	Grants    []string `toml:"grants" json:"grants"` // imports and capabilities that a module may use
-	SHA256    string   `toml:"sha256" json:"-"`      // of the file, hexadecimal; empty if any will do
+	Use     string            `toml:"use" json:"use"`
+	Runtime string            `toml:"runtime" json:"-"` // of a module: InHost or InProcess
+	Workers int               `toml:"workers" json:"-"` // processes for each batch of environments, where they are processes
+	Args    map[string]string `toml:"args" json:"args"` // the environment's own configuration, by dotted key
+	Limits  `toml:"limits"`
+	Grants  []string `toml:"grants" json:"grants"` // imports and capabilities that a module may use
+	SHA256  string   `toml:"sha256" json:"-"`      // of the file, hexadecimal; empty if any will do
 	// Wrap lists the wrappers around the environments, the innermost first.
 	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty"`
 }
@@ -177,4 +177,4 @@ const (
 )
 
 // DefaultSource returns a table with the defaults of [env.NAME].
-func DefaultSource() Source { return Source{Isolation: InHost, Workers: 1} }
+func DefaultSource() Source { return Source{Runtime: InHost, Workers: 1} }

@@ -12,7 +12,7 @@ func TestSource_IsFlatJSONForOtherProcesses(t *testing.T) {
 	s := Source{Name: "rollout", Use: "env.wasm", Args: map[string]string{"a.b": "1"}, Grants: []string{"log"},
 		Limits: Limits{Memory: 1 << 20, Step: time.Second, Init: time.Minute, Compile: 2, CompileMemory: 3}}
 	told := s
-	told.SHA256, told.Isolation, told.Workers = "00", InProcess, 4
+	told.SHA256, told.Runtime, told.Workers = "00", InProcess, 4
 	doc, err := json.Marshal(&told)
 	const want = `{"name":"rollout","use":"env.wasm","args":{"a.b":"1"},"memory":1048576,"step_ns":1000000000,` +
 		`"init_ns":60000000000,"compile_ns":2,"compile_memory":3,"grants":["log"]}`

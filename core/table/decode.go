@@ -106,7 +106,7 @@ func (d *decoder) fillStruct(v Value, path string, into reflect.Value, others []
 		case slices.Contains(others, name):
 		case !ok:
 			d.errs = append(d.errs, &Error{Code: CodeUnknown, At: v.Key(name), Key: path + name, Table: path,
-				Reason: "is not a key of this table", Help: cmp.Or(d.elsewhere(name, path), DidYouMean(name, "`%s`", "keys", known))})
+				Reason: "is not a key of this table", Help: cmp.Or(d.elsewhere(name, path), MeantKey(name, known))})
 		default:
 			d.fill(v.Key(name), path+name, into.FieldByIndex(f.Index), f.Bytes)
 		}

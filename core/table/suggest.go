@@ -1,9 +1,12 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/names"
 )
 
 // maxName bounds the names that are compared.
@@ -66,8 +69,13 @@ func DidYouMean(name, format, what string, candidates []string) string {
 	if c, ok := Nearest(name, candidates); ok {
 		return fmt.Sprintf("did you mean "+format+"?", c)
 	}
-	if len(candidates) == 0 || len(candidates) > 12 {
+	if len(candidates) == 0 || len(candidates) > 13 {
 		return ""
 	}
 	return what + ": " + strings.Join(slices.Compact(slices.Sorted(slices.Values(candidates))), ", ")
+}
+
+// MeantKey is DidYouMean for a key, which may also be a word of an earlier version or of another program.
+func MeantKey(name string, known []string) string {
+	return cmp.Or(names.Meant(name, known), DidYouMean(name, "`%s`", "keys", known))
 }

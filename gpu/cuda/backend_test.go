@@ -238,7 +238,7 @@ func TestLearner_WaitsOnce(t *testing.T) {
 	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}.Network()
 	data := policytest.Acted(t, cpu.New(), parameters(&n), policytest.Options{Network: n, Steps: 4, Envs: 8, Blocks: 2, Seed: 1})
 	c := ppo.Defaults()
-	c.Minibatch, c.TargetKL, c.AdaptiveKL, c.VTrace, c.Recompute = 16, 0.5, 0.01, true, ppo.RecomputeEpoch
+	c.Minibatch, c.TargetKL, c.AdaptiveKL, c.VTrace, c.VTraceRecompute = 16, 0.5, 0.01, true, ppo.RecomputeEpoch
 	l, err := ppo.NewLearner(b, &n, parameters(&n), c)
 	if err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ func (k *engine) Begin(r *ppo.Round) {
 func (k *engine) takeOrders(d *policy.Dataset) {
 	passes := k.config.Epochs
 	switch {
-	case k.config.VTrace && k.config.Recompute == ppo.RecomputeEpoch:
+	case k.config.VTrace && k.config.VTraceRecompute == ppo.RecomputeEpoch:
 		passes *= 2
 	case k.config.VTrace:
 		passes++
@@ -179,7 +179,7 @@ func (k *engine) begins(r *ppo.Round) kernels.Control {
 	if k.apart {
 		to.Apart = 1
 	}
-	if k.apart && c.ClipGradApart {
+	if k.apart && c.SeparateGradNorms {
 		to.ClipApart = 1
 	}
 	if c.AdaptiveKL > 0 {

@@ -37,14 +37,14 @@ var kinds = []struct {
 		d := box(r)
 		d.Gaussian.LogStd = head.Range{Min: -0.3, Max: 0.4}
 		h := drawn(d)
-		h.LogStd = policy.StateStd
+		h.LogStd = policy.NetworkStd
 		return h
 	}},
 	{"Tuple", func(r *rand.Rand) policy.Heads {
 		h := drawn(box(r), discrete(r), several(r), binary(r))
 		r.Shuffle(len(h.Policy), func(i, j int) { h.Policy[i], h.Policy[j] = h.Policy[j], h.Policy[i] })
 		h.Policy = h.Policy[:2+r.IntN(3)]
-		h.LogStd = []policy.LogStd{policy.FreeStd, policy.StateStd}[r.IntN(2)]
+		h.LogStd = []policy.LogStd{policy.ParameterStd, policy.NetworkStd}[r.IntN(2)]
 		return h
 	}},
 }

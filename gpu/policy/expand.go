@@ -73,7 +73,7 @@ func (c *Core) Node(name, in string) Node {
 type Heads struct {
 	// Policy are the distributions of the actions, without the nodes that they read; empty = one of MLP.Actions values.
 	Policy     []Dist  `json:"-"`
-	LogStd     LogStd  `json:"-"` // of Gaussians; "" means FreeStd
+	LogStd     LogStd  `json:"-"` // of Gaussians; "" means ParameterStd
 	LogStdInit float64 `json:"-"` // where it does not depend on the state
 	// Gains of the orthogonal initialisation. 0 means 0.01 and 1.
 	PolicyGain float64 `json:"policy_gain"`
@@ -85,9 +85,9 @@ type LogStd string
 
 // Sources of standard deviations.
 const (
-	FreeStd  LogStd = "free"  // parameters, the same in every state
-	StateStd LogStd = "state" // outputs of the network
-	FixedStd LogStd = "fixed" // a constant
+	ParameterStd LogStd = "parameter" // parameters, the same in every state
+	NetworkStd   LogStd = "network"   // outputs of the network
+	FixedStd     LogStd = "fixed"     // a constant
 )
 
 // outputs returns how many parameters of a distribution depend on the state, and how many others are appended to them.
@@ -96,7 +96,7 @@ func (h *Heads) outputs(d *Dist) (elems, appended int) {
 	if err != nil {
 		return 0, 0
 	}
-	if of.Continuous() && h.LogStd != StateStd {
+	if of.Continuous() && h.LogStd != NetworkStd {
 		return of.Size(), of.Elems() - of.Size()
 	}
 	return of.Elems(), 0

@@ -13,7 +13,7 @@ type GradNorms struct{ All, Actor, Critic float64 }
 
 // Scales returns the factors of the clip for the actor's and for the critic's part of the gradient.
 func (n GradNorms) Scales(c *Config) (actor, critic float64) {
-	if !c.ClipGradApart {
+	if !c.SeparateGradNorms {
 		all := GradScale(n.All, c.MaxGradNorm)
 		return all, all
 	}

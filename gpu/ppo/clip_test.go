@@ -9,7 +9,7 @@ import (
 
 // Whose a parameter is, its name says. One of another name belongs to both, and then there is one norm.
 func TestClipGradTakesTheNormsOfUnsharedParameters(t *testing.T) {
-	c := Config{MaxGradNorm: 1, ClipGradApart: true}
+	c := Config{MaxGradNorm: 1, SeparateGradNorms: true}
 	for name, want := range map[string]GradNorms{
 		"actor.gate.weight":  {13, 5, 12},
 		"critic.gate.weight": {13, 3, math.Hypot(4, 12)},

@@ -2,7 +2,7 @@ package ppo
 
 import "fmt"
 
-// Values of Config.Recompute.
+// Values of Config.VTraceRecompute.
 const (
 	RecomputeDataset = "dataset"
 	RecomputeEpoch   = "epoch"
@@ -28,8 +28,8 @@ type Config struct {
 	ValueCoef   float64 `toml:"value_coef"`    // of ½·MSE in the loss
 	ValueClip   float64 `toml:"value_clip"`    // clip of the value's change from the behaviour's value; 0 = off
 	MaxGradNorm float64 `toml:"max_grad_norm"` // global-norm clip; 0 = off
-	// ClipGradApart clips the actor's and the critic's gradient each by its own norm, unless they share parameters.
-	ClipGradApart      bool `toml:"clip_grad_apart"`
+	// SeparateGradNorms clips the actor's and the critic's gradient each by its own norm, unless they share parameters.
+	SeparateGradNorms  bool `toml:"separate_grad_norms"`
 	NormalizeAdvantage bool `toml:"normalize_advantage"` // per minibatch, over valid rows, with the sample standard deviation
 	// NormalizeReturns has the value learned in units of the returns' running statistics; see Returns. Values that are
 	// stored and published stay in the units of rewards.
@@ -48,10 +48,10 @@ type Config struct {
 	LearningRateMin float64 `toml:"learning_rate_min"`
 	LearningRateMax float64 `toml:"learning_rate_max"`
 
-	VTrace    bool    `toml:"vtrace"`    // targets by V-trace (Espeholt et al. 2018) instead of GAE
-	RhoBar    float64 `toml:"rho_bar"`   // ρ̄
-	CBar      float64 `toml:"c_bar"`     // c̄
-	Recompute string  `toml:"recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
+	VTrace          bool    `toml:"vtrace"`           // targets by V-trace (Espeholt et al. 2018) instead of GAE
+	RhoBar          float64 `toml:"rho_bar"`          // ρ̄
+	CBar            float64 `toml:"c_bar"`            // c̄
+	VTraceRecompute string  `toml:"vtrace_recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
 
 	// Shuffle gives each epoch a new order. Without it rows, or chunks, come as they were gathered: step by step, in a step
 	// environment by environment.
@@ -68,7 +68,7 @@ func Defaults() Config {
 		Epochs: 4, Minibatch: 128,
 		Gamma: 0.99, GAELambda: 0.95, Discount: DiscountReplace,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
-		RhoBar: 1, CBar: 1, Recompute: RecomputeDataset,
+		RhoBar: 1, CBar: 1, VTraceRecompute: RecomputeDataset,
 		LearningRateMin: 1e-5, LearningRateMax: 1e-2,
 		Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5,
 	}
@@ -95,8 +95,8 @@ func (c *Config) Validate() error {
 			c.LearningRateMin, c.LearningRateMax)
 	case c.VTrace && (c.RhoBar <= 0 || c.CBar <= 0):
 		return fmt.Errorf("rho_bar = %v, c_bar = %v: want more than 0", c.RhoBar, c.CBar)
-	case c.VTrace && c.Recompute != RecomputeDataset && c.Recompute != RecomputeEpoch:
-		return fmt.Errorf("recompute = %q: want dataset or epoch", c.Recompute)
+	case c.VTrace && c.VTraceRecompute != RecomputeDataset && c.VTraceRecompute != RecomputeEpoch:
+		return fmt.Errorf("vtrace_recompute = %q: want dataset or epoch", c.VTraceRecompute)
 	case !within(c.AdamBeta1) || !within(c.AdamBeta2) || c.AdamBeta1 == 1 || c.AdamBeta2 == 1:
 		return fmt.Errorf("adam_beta1 = %v, adam_beta2 = %v: want 0 to less than 1", c.AdamBeta1, c.AdamBeta2)
 	case !(c.AdamEps > 0):

@@ -110,7 +110,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		if l.cut.Load() {
 			break
 		}
-		if epoch == 0 || l.config.VTrace && l.config.Recompute == RecomputeEpoch {
+		if epoch == 0 || l.config.VTrace && l.config.VTraceRecompute == RecomputeEpoch {
 			l.Target()
 		}
 		l.order.arrange(&l.round, l.network, &l.config, uint32(epoch))

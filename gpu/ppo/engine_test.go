@@ -39,7 +39,7 @@ func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
 		ppo.RecomputeEpoch:   "begin target epoch of 10 0-5 5-10 target epoch of 10 0-5 5-10 finish",
 	} {
 		c := ppo.Defaults()
-		c.Epochs, c.Minibatch, c.TargetKL, c.VTrace, c.Recompute = 2, 8, 0.01, true, recompute
+		c.Epochs, c.Minibatch, c.TargetKL, c.VTrace, c.VTraceRecompute = 2, 8, 0.01, true, recompute
 		e := &deferred{}
 		l, err := ppo.Over(e, &n, n.Params(), c)
 		if err != nil {

@@ -167,7 +167,7 @@ func chosen(at plugintest.At) float32 { return float32(at.Action) }
 
 // withEntropy is what a probe needs whose policy counts: a smaller learning rate averages over more actions.
 func withEntropy(more ...string) []string {
-	return append([]string{fmt.Sprintf("component.learner.entropy=%g", entropy), "component.learner.learning_rate=2e-3"}, more...)
+	return append([]string{fmt.Sprintf("component.learner.entropy_coef=%g", entropy), "component.learner.learning_rate=2e-3"}, more...)
 }
 
 // softmax is the best probability of an action with that reward when the only alternative has the other.

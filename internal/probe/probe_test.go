@@ -68,13 +68,13 @@ func TestS20AnEntropyBonusKeepsSquashedActionsSpread(t *testing.T) {
 	if os.Getenv("RLHOST_LONG") != "" {
 		seeds, steps = 3, 1_000_000
 	}
-	for _, logStd := range []policy.LogStd{policy.FreeStd, policy.StateStd} {
+	for _, logStd := range []policy.LogStd{policy.ParameterStd, policy.NetworkStd} {
 		for seed := 1; seed <= seeds; seed++ {
 			t.Run(fmt.Sprintf("%s/seed %d", logStd, seed), func(t *testing.T) {
 				t.Parallel()
 				p := spread("", logStd)
 				p.sets = append(p.sets, fmt.Sprintf("run.stop.env_steps=%d", steps), "policy.main.normalize_obs=true", "policy.main.net.hidden=[64, 64]",
-					"component.learner.learning_rate=5e-4", "component.learner.minibatch=64", "component.learner.entropy=0.01",
+					"component.learner.learning_rate=5e-4", "component.learner.minibatch=64", "component.learner.entropy_coef=0.01",
 					"component.learner.normalize_advantage=true", "component.learner.gamma=0.99")
 				r := &reader{known: p.Known}
 				if err := p.train(t.Context(), Modes()[0], uint64(seed), r); err != nil {

@@ -65,7 +65,7 @@ func boxes() []Probe {
 		},
 		{
 			Name: "box with a deviation of each state", About: "the same, but of nine tenths where the cue is -1: the best deviation is a third of the other one",
-			Known: known, script: narrow, sets: ofBox(`policy.main.action.log_std="state"`),
+			Known: known, script: narrow, sets: ofBox(`policy.main.action.log_std="network"`),
 		},
 		{
 			Name: "squashed box", About: "one step with a reward of 2 less the squared action, a normal number of deviation 1 squashed by tanh",
@@ -73,8 +73,8 @@ func boxes() []Probe {
 			script: bandit(func(at plugintest.At) float32 { return 2 - square(at.Actions[0]) }, boxOf(1)),
 			sets:   []string{"component.learner.learning_rate=2e-3", "policy.main.action.squash=tanh", "policy.main.action.log_std=fixed"},
 		},
-		spread("squashed box with nothing but a bonus", "free"),
-		spread("squashed box with nothing but a bonus, and a deviation of each state", "state"),
+		spread("squashed box with nothing but a bonus", "parameter"),
+		spread("squashed box with nothing but a bonus, and a deviation of each state", "network"),
 		{
 			Name: "tuple", About: "one step with a reward of 1 less the squared distance of the first action from 2, and 1 more for the second of two second actions, and an entropy bonus",
 			Known: []Known{{"V", 1 - entropy/2 + softmax(1, 0), 0, value}, {"E(a)", 2, 0, element(0)}, {"π(second)", softmax(1, 0), 0, element(1)}},
@@ -112,7 +112,7 @@ var mostSquashed = func() (most float64) {
 
 // ofBox is what a probe with a Box needs.
 func ofBox(more ...string) []string {
-	return withEntropy(append([]string{fmt.Sprintf("component.learner.entropy=%g", boxEntropy)}, more...)...)
+	return withEntropy(append([]string{fmt.Sprintf("component.learner.entropy_coef=%g", boxEntropy)}, more...)...)
 }
 
 func boxOf(bound float32) hostabi.Tensor {

@@ -44,7 +44,7 @@ normalize_obs = false
 gamma = 0.9
 learning_rate = 3e-3
 minibatch = 256
-entropy = 0.0
+entropy_coef = 0.0
 normalize_advantage = false
 [component.runner]
 log = []

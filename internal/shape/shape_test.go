@@ -78,6 +78,7 @@ cmd/...:                any
 
 // order says which way imports go within core and pipeline, lowest first: a package imports packages in lines before its own.
 const order = `
+core/names
 core/shm core/stat core/files core/table core/ipc core/objects/wire
 core/internal/...
 core/ring core/queue core/arena core/loop

@@ -195,7 +195,7 @@ func envKeyAxis() axis {
 			p.write(t, "env.toml", pipelineWith("toy = \"bricks\"\n", ""))
 			p.says(t, `toy = "bricks"`, "show", "--expanded", "env.toml")
 			p.says(t, "the module plays with bricks", "train", "env.toml")
-			p.says(t, "the module plays with bricks", "train", "env.toml", "--set", "env.task.isolation=process")
+			p.says(t, "the module plays with bricks", "train", "env.toml", "--set", "env.task.runtime=process")
 		}}
 }
 
@@ -335,7 +335,7 @@ type ToysReply struct {
 		},
 		check: func(t *testing.T, p *toys) {
 			p.write(t, "verb.toml", pipelineWith("", ""))
-			job := exec.Command(p.program, "train", "verb.toml", "--json", "--set", "run.stop.env_steps=0", "--set", "run.stop.wall=10m")
+			job := exec.Command(p.program, "train", "verb.toml", "--json", "--set", "run.stop.env_steps=0", "--set", "run.stop.wall_time=10m")
 			job.Dir = p.dir
 			out, err := job.StdoutPipe()
 			if err == nil {

@@ -36,9 +36,9 @@ func networks() map[string]policy.Network {
 		"shared":     {Obs: 3, Actions: 5, Hidden: []int{16, 48}, Activation: "elu", ShareTrunk: true, NormalizeObs: true},
 		"box":        {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStdInit: -0.5, Policy: []policy.Dist{box(3, head.Free, false)}}},
 		"rescaled":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.FixedStd, LogStdInit: -1, Policy: []policy.Dist{box(1, head.Free, true)}}},
-		"bounded": {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.StateStd, Policy: []policy.Dist{{Action: "steer",
+		"bounded": {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.NetworkStd, Policy: []policy.Dist{{Action: "steer",
 			Gaussian: &head.Gaussian{N: 2, LogStd: head.Range{Min: -0.1, Max: 0.2}}, Bounds: &policy.Bounds{Low: []float32{-1, -1}, High: []float32{1, 1}}}}}},
-		"squashed": {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.StateStd, Policy: []policy.Dist{box(2, head.Tanh, false)}}},
+		"squashed": {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.NetworkStd, Policy: []policy.Dist{box(2, head.Tanh, false)}}},
 		"joint": {Obs: 5, Hidden: []int{24}, Activation: "tanh", NormalizeObs: true, Heads: policy.Heads{Policy: []policy.Dist{
 			{Action: "gear", Start: -2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 1, 4}}}, box(2, head.Free, false),
 			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}}},

@@ -130,7 +130,7 @@ func (k *checker) pluginTables() {
 		p.Table.Name = name
 		p.Table.SHA256 = strings.ToLower(p.Table.SHA256)
 		k.checkSHA(n, p.Table.SHA256)
-		k.atLeast(n, "restarts", p.Table.Restarts, 0)
+		k.atLeast(n, "max_restarts", p.Table.MaxRestarts, 0)
 		switch path := n.at("path"); {
 		case path == nil:
 			k.Add("E004", n.key, `name the program: path = "./`+name+`"`, "`path` is missing in [plugin.%s]", name)

@@ -32,9 +32,9 @@ func TestExpanded_MeansTheSame(t *testing.T) {
 		for _, sets := range [][]string{nil, {"train.mode=sync", "component.batcher.dataset_rows=2048", "component.rollout.count=1",
 			"component.rollout.envs=32", "component.rollout.horizon=64"},
 			{"env.cartpole.args={ max_steps = 200, deep.er = \"x\\\"y\" }", "env.cartpole.limits={ memory = \"3MiB\", step = \"1500us\" }",
-				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall = \"1h30m\" }", "component.runner.loop=eye"},
-			{"env.cartpole.isolation=process", "env.cartpole.workers=2", "component.learner.runtime=process"},
-			{"plugin.zoo={ path = \"./zoo\", interpreter = [\"sh\"], restarts = 0, stall = \"0s\", memory = \"1MiB\" }",
+				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall_time = \"1h30m\" }", "component.runner.loop=eye"},
+			{"env.cartpole.runtime=process", "env.cartpole.workers=2", "component.learner.runtime=process"},
+			{"plugin.zoo={ path = \"./zoo\", interpreter = [\"sh\"], max_restarts = 0, stall = \"0s\", memory = \"1MiB\" }",
 				"component.cat={ plugin = \"zoo\", kind = \"lion\", scale = 2.0 }",
 				"env.hill={ use = \"zoo:hill\", workers = 2 }", "env.gym={ use = \"gymnasium:Acrobot-v1\" }"}} {
 			name := parseFile(t, file).Envs[0].Name
@@ -144,10 +144,10 @@ on_full = "block"
 }
 
 func TestSet_ReadsBareWordsAsStrings(t *testing.T) {
-	g := parseFile(t, "../../pipeline.toml", "run.name=other", "run.dir=./my-runs/x", "run.stop.wall=10m",
+	g := parseFile(t, "../../pipeline.toml", "run.name=other", "run.dir=./my-runs/x", "run.stop.wall_time=10m",
 		"component.runner.log=[\"jsonl\"]", "component.learner.gamma=1", "wire.learner.stats.on_full=drop_oldest", "run.seed=0x10")
 	text := g.Expanded()
-	for _, want := range []string{`name = "other"`, `dir = "./my-runs/x"`, `wall = "10m"`, `log = ["jsonl"]`, "gamma = 1.0",
+	for _, want := range []string{`name = "other"`, `dir = "./my-runs/x"`, `wall_time = "10m"`, `log = ["jsonl"]`, "gamma = 1.0",
 		"signal = \"learner.stats\"\nslot = \"runner.on_stats\"\nmode = \"all\"\ndepth = 256\non_full = \"drop_oldest\"", "seed = 16"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expanded form lacks %q:\n%s", want, text)

@@ -43,22 +43,22 @@ type Checkpoint struct {
 	Every time.Duration `toml:"every"` // at the first dataset boundary after this long; 0 = only at the end
 	Keep  int           `toml:"keep"`  // newest ones kept
 	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
-	// KeepEvery keeps the first checkpoint of each so many env steps as well; 0 = none.
-	KeepEvery int `toml:"keep_every"`
+	// KeepEveryEnvSteps keeps the first checkpoint of each so many env steps as well; 0 = none.
+	KeepEveryEnvSteps int `toml:"keep_every_env_steps"`
 }
 
 // Evaluation is the frozen evaluation at the end of a run, and during it.
 type Evaluation struct {
-	Episodes      int    `toml:"episodes"` // at most MaxEpisodes
-	Seed          uint64 `toml:"seed"`
-	Deterministic bool   `toml:"deterministic"` // judge the most likely actions, or else sampled ones
-	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000
-	// Every is the period in env steps of evaluations during the run; 0 = none. Share is how much of a processor they may
+	Episodes int    `toml:"episodes"` // at most MaxEpisodes
+	Seed     uint64 `toml:"seed"`
+	Greedy   bool   `toml:"greedy"`    // judge the most likely actions, or else sampled ones
+	MaxSteps int    `toml:"max_steps"` // of an episode; 0 = ten times the longest in training, at least 10,000
+	// EveryEnvSteps is the period in env steps of evaluations during the run; 0 = none. Share is how much of a processor they may
 	// use. An evaluation that is due while another is being played is skipped.
-	Every int     `toml:"every"`
-	Share float64 `toml:"share"`
-	// Wall bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
-	Wall time.Duration `toml:"wall,omitempty"`
+	EveryEnvSteps int     `toml:"every_env_steps"`
+	Share         float64 `toml:"share"`
+	// WallTime bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
+	WallTime time.Duration `toml:"wall_time,omitempty"`
 }
 
 // MinEvaluation is how long the evaluation at the end of a run may take at least, where the file does not say.
@@ -66,8 +66,8 @@ const MinEvaluation = 10 * time.Second
 
 // Limit returns how long the evaluation at the end of a training of that length may take.
 func (e *Evaluation) Limit(training time.Duration) time.Duration {
-	if e.Wall > 0 {
-		return e.Wall
+	if e.WallTime > 0 {
+		return e.WallTime
 	}
 	return max(training/10, MinEvaluation)
 }
@@ -77,12 +77,12 @@ const MaxEpisodes = 1_000_000
 
 // Swap is the [swap] table: how components and environments are replaced during the run, where the request does not say otherwise.
 type Swap struct {
-	At        component.Boundary
-	Canary    int           // environments of the trial before; 0 = no trial
-	Verify    int           // env steps of each of them at most
-	Slower    float64       // a trial refuses a version slower by more than this factor; 0 = none is too slow
-	Probation time.Duration // how long the previous version is kept ready
-	KeepState bool          // running episodes continue where both versions can
+	At         component.Boundary
+	TrialEnvs  int           // environments of the trial before; 0 = no trial
+	TrialSteps int           // env steps of each of them at most
+	Slower     float64       // a trial refuses a version slower by more than this factor; 0 = none is too slow
+	Probation  time.Duration // how long the previous version is kept ready
+	KeepState  bool          // running episodes continue where both versions can
 }
 
 // SwapRule says whether something may be replaced during the run.
@@ -124,7 +124,7 @@ type EnvTable struct {
 }
 
 // Isolated reports whether the environments run in separate processes.
-func (t *EnvTable) Isolated() bool { return t.Plugin != nil || t.Isolation == env.InProcess }
+func (t *EnvTable) Isolated() bool { return t.Plugin != nil || t.Runtime == env.InProcess }
 
 // Locate returns Use for a process outside dir, the folder that paths are relative to: a relative path is joined with
 // it, everything else stays as it is. builtins are the names that are not paths.
@@ -145,21 +145,22 @@ type PluginTable struct {
 	Name string
 	// Path is the program or script, relative to the file unless it is absolute; empty means the program that
 	// reads the file, which can run its own kinds in a process each.
-	Path        string        `toml:"path"`
-	Interpreter []string      `toml:"interpreter"`  // command that runs Path, such as ["python3", "-u"]; empty: Path is a program
-	Args        []string      `toml:"args"`         // further arguments
-	SHA256      string        `toml:"sha256"`       // of Path, hexadecimal; empty if any will do
-	Env         []string      `toml:"env"`          // names of environment variables that are passed on
-	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
-	Start       time.Duration `toml:"start"`        // longest time until it answers and has started
-	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
-	Snapshot    time.Duration `toml:"snapshot"`     // oldest state that a restarted plugin continues from; 0 = none
-	Memory      int64         `toml:"memory,bytes"` // most bytes of arenas that an instance may ask for
+	Path          string        `toml:"path"`
+	Interpreter   []string      `toml:"interpreter"`    // command that runs Path, such as ["python3", "-u"]; empty: Path is a program
+	Args          []string      `toml:"args"`           // further arguments
+	SHA256        string        `toml:"sha256"`         // of Path, hexadecimal; empty if any will do
+	PassEnv       []string      `toml:"pass_env"`       // names of environment variables that are passed on
+	MaxRestarts   int           `toml:"max_restarts"`   // of each instance within RestartWindow before the run fails
+	RestartWindow time.Duration `toml:"restart_window"` // restarts are forgotten after this long; 0 = never
+	Start         time.Duration `toml:"start"`          // longest time until it answers and has started
+	Stall         time.Duration `toml:"stall"`          // longest time without progress while work waits; 0 = any
+	Snapshot      time.Duration `toml:"snapshot"`       // oldest state that a restarted plugin continues from; 0 = none
+	Memory        int64         `toml:"memory,bytes"`   // most bytes of arenas that an instance may ask for
 }
 
 // DefaultPlugin returns a table with the defaults of [plugin.NAME].
 func DefaultPlugin() PluginTable {
-	return PluginTable{Restarts: 10, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 1 << 30}
+	return PluginTable{MaxRestarts: 10, RestartWindow: 10 * time.Minute, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 1 << 30}
 }
 
 // Plugin is a declared plugin.
@@ -264,11 +265,12 @@ type Component struct {
 
 // ModuleTable has the keys of the module in [component.NAME] with runtime = "wasm".
 type ModuleTable struct {
-	Use      string       `toml:"use"` // path of the module, relative to the file unless it is absolute
-	Grants   []string     `toml:"grants"`
-	Limits   ModuleLimits `toml:"limits"`
-	SHA256   string       `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
-	Restarts int          `toml:"max_restarts"` // faults of each instance before the run fails
+	Use           string        `toml:"use"` // path of the module, relative to the file unless it is absolute
+	Grants        []string      `toml:"grants"`
+	Limits        ModuleLimits  `toml:"limits"`
+	SHA256        string        `toml:"sha256"`         // of the file, hexadecimal; empty if any will do
+	MaxRestarts   int           `toml:"max_restarts"`   // faults of each instance within RestartWindow before the run fails
+	RestartWindow time.Duration `toml:"restart_window"` // faults are forgotten after this long; 0 = never
 }
 
 // ModuleLimits bound each instance of a module; zero means the runtime's default.
@@ -288,7 +290,7 @@ type Module struct {
 var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
 // moduleKeys are the keys of a component's table that belong to its module.
-var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
+var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts", "restart_window"}
 
 // SourceKeys are the keys of a component's source in its table, without runtime.
 var SourceKeys = append([]string{"plugin"}, moduleKeys...)

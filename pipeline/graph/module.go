@@ -11,7 +11,7 @@ import (
 // KindModule is the kind of a module's component whose table gives it no other name.
 const KindModule = "module"
 
-func defaultModule() ModuleTable { return ModuleTable{Restarts: 5} }
+func defaultModule() ModuleTable { return ModuleTable{MaxRestarts: 5} }
 
 // Path returns where the module lies.
 func (m *Module) Path(dir string) string {
@@ -62,7 +62,7 @@ func (r *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	d.decode(&m.Table) // errors have been noted
 	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
 	r.check.checkSHA(n, m.Table.SHA256)
-	r.check.atLeast(n, "max_restarts", m.Table.Restarts, 0)
+	r.check.atLeast(n, "max_restarts", m.Table.MaxRestarts, 0)
 	if limits := n.at("limits"); limits != nil {
 		r.check.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
 	}

@@ -71,7 +71,7 @@ func (k *checker) topLevel(root *node) {
 			continue
 		}
 		n := root.table[name]
-		k.Add("E002", n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s`", name)
+		k.Add("E002", n.key, table.MeantKey(name, known), "unknown key `%s`", name)
 		root.remove(name)
 	}
 }

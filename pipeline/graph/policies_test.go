@@ -97,7 +97,7 @@ func TestPresets_AllTakeSeveralPolicies(t *testing.T) {
 		if why := g.Reasons(g, "learner"); len(why) > 0 || own.Policy != "main" || other.Policy != "rival" {
 			t.Errorf("learners of %s and %s, %v", own.Policy, other.Policy, why)
 		}
-		if n := strings.Count(g.Expanded(), "anneal_env_steps = 3000\n"); n != 2 {
+		if n := strings.Count(g.Expanded(), "lr_anneal_env_steps = 3000\n"); n != 2 {
 			t.Errorf("preset %s: %d learners anneal over the env steps of the run, want 2", preset, n)
 		}
 		if !g.Synchronous && (other.Loop != "learner_rival" || g.Component("batcher_rival").Loop != "learner_rival" || g.Component("inference_rival").Loop != "rollout") {

@@ -229,7 +229,7 @@ func (c *scheduler) outlasted() {
 }
 
 // annealKey is the key of a component whose rate falls to 0 over that many env steps.
-const annealKey = "anneal_env_steps"
+const annealKey = "lr_anneal_env_steps"
 
 //go:embed presets/*.toml
 var presetFiles embed.FS

@@ -75,7 +75,7 @@ func TestPresets_DeriveFromEachOther(t *testing.T) {
 func TestPresets_PPOHasCleanRLsSettings(t *testing.T) {
 	_, text := expandedWith(t, "ppo", "env_steps = 500_000", nil)
 	for _, want := range []string{"envs = 4", "horizon = 128", "dataset_rows = 512", "minibatch = 128", "epochs = 4", "learning_rate = 0.00025",
-		"anneal_env_steps = 500000", "gamma = 0.99", "gae_lambda = 0.95", "clip = 0.2", "value_clip = 0.2", "entropy = 0.01", "value_coef = 0.5",
+		"lr_anneal_env_steps = 500000", "gamma = 0.99", "gae_lambda = 0.95", "clip = 0.2", "value_clip = 0.2", "entropy_coef = 0.01", "value_coef = 0.5",
 		"max_grad_norm = 0.5", "normalize_advantage = true", "share_trunk = false", "normalize_obs = false",
 		`net = { kind = "mlp", hidden = [64, 64], activation = "tanh" }`} {
 		if !strings.Contains(text, "\n"+want+"\n") {
@@ -88,18 +88,18 @@ func TestPresets_PPOHasCleanRLsSettings(t *testing.T) {
 func TestS9PresetsTakeTheScheduleFromTheStopRuleOnce(t *testing.T) {
 	for name := range graph.DefaultPresets() {
 		first, text := expandedWith(t, name, "env_steps = 3_000", nil)
-		if !strings.Contains(text, "anneal_env_steps = 3000\n") {
+		if !strings.Contains(text, "lr_anneal_env_steps = 3000\n") {
 			t.Errorf("%s does not anneal over the env steps of the run:\n%s", name, text)
 		}
-		if _, text = expandedWith(t, name, "return = 475", nil); !strings.Contains(text, "anneal_env_steps = 0\n") {
+		if _, text = expandedWith(t, name, "return = 475", nil); !strings.Contains(text, "lr_anneal_env_steps = 0\n") {
 			t.Errorf("%s anneals over a run that has no end in env steps:\n%s", name, text)
 		}
-		if _, text = expandedWith(t, name, "env_steps = 9_000", first); !strings.Contains(text, "anneal_env_steps = 3000\n") {
+		if _, text = expandedWith(t, name, "env_steps = 9_000", first); !strings.Contains(text, "lr_anneal_env_steps = 3000\n") {
 			t.Errorf("%s has another schedule after a reload:\n%s", name, text)
 		}
 	}
 	g := parseFile(t, "../../pipeline.toml", "run.stop.env_steps=7_000")
-	if !strings.Contains(g.Expanded(), "anneal_env_steps = 7000\n") {
+	if !strings.Contains(g.Expanded(), "lr_anneal_env_steps = 7000\n") {
 		t.Error("--set run.stop.env_steps does not reach the preset")
 	}
 }

@@ -184,7 +184,7 @@ func (r *Report) failed(since int) bool { return Problems(r.list[since:]).Err() 
 
 // unknownKey notes a key that a table does not have.
 func (r *Report) unknownKey(n *node, name, path string, known []string) {
-	r.Add(table.CodeUnknown, n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s` in [%s]", name, path)
+	r.Add(table.CodeUnknown, n.key, table.MeantKey(name, known), "unknown key `%s` in [%s]", name, path)
 }
 
 // wrong notes that a value has the wrong type.

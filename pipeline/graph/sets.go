@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	keynames "github.com/rlhost/rlhost/core/names"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -71,6 +72,9 @@ func (r *setReader) begins(a *assignment) bool {
 	help := table.DidYouMean(a.path[0], "`%s`", "a pipeline has", known)
 	if _, near := table.Nearest(a.path[0], known); !near && len(a.path) > 1 {
 		help = fmt.Sprintf("for a component of that name write component.%s; a pipeline has: %s", pathText(a.path), strings.Join(known, ", "))
+	}
+	if meant := keynames.Meant(a.path[0], known); meant != "" {
+		help = meant
 	}
 	r.check.Add("E008", a.spans[0], help, "a pipeline has no key `%s`", a.path[0])
 	return false

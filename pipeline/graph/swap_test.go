@@ -13,7 +13,7 @@ import (
 
 func TestSwap_HasDefaultsAndRules(t *testing.T) {
 	g := parseFile(t, "../../pipeline.toml")
-	if want := (graph.Swap{At: component.AtTrajectory, Canary: 4, Verify: 2000, Slower: 4, Probation: time.Minute}); g.Swap != want {
+	if want := (graph.Swap{At: component.AtTrajectory, TrialEnvs: 4, TrialSteps: 2000, Slower: 4, Probation: time.Minute}); g.Swap != want {
 		t.Errorf("defaults %+v, want %+v", g.Swap, want)
 	}
 	for _, c := range g.Components {
@@ -21,9 +21,9 @@ func TestSwap_HasDefaultsAndRules(t *testing.T) {
 			t.Errorf("%s: swap = %q", c.Name, c.Swap)
 		}
 	}
-	g = parseFile(t, "../../pipeline.toml", "swap.at=now", "swap.canary=0", "swap.verify=10", "swap.slower=0", "swap.probation=0s", "swap.keep_state=true",
+	g = parseFile(t, "../../pipeline.toml", "swap.at=now", "swap.trial_envs=0", "swap.trial_steps=10", "swap.slower=0", "swap.probation=0s", "swap.keep_state=true",
 		"component.learner.swap=never", "env.cartpole.swap=never")
-	if want := (graph.Swap{At: component.AtNow, Verify: 10, KeepState: true}); g.Swap != want {
+	if want := (graph.Swap{At: component.AtNow, TrialSteps: 10, KeepState: true}); g.Swap != want {
 		t.Errorf("all given: %+v, want %+v", g.Swap, want)
 	}
 	if g.Component("learner").Swap != graph.SwapNever || g.Component("rollout").Swap != graph.SwapAlways || g.Env("cartpole").Swap != graph.SwapNever {
@@ -35,7 +35,7 @@ func TestSwap_IsInTheExpandedForm(t *testing.T) {
 	sets := []string{"swap.at=step", "swap.probation=90s", "component.learner.swap=never", "env.cartpole.swap=never"}
 	g := parseFile(t, "../../pipeline.toml", sets...)
 	text := g.Expanded()
-	want := "\n[swap]\nat = \"step\"\ncanary = 4\nverify = 2000\nslower = 4.0\nprobation = \"1m30s\"\nkeep_state = false\n"
+	want := "\n[swap]\nat = \"step\"\ntrial_envs = 4\ntrial_steps = 2000\nslower = 4.0\nprobation = \"1m30s\"\nkeep_state = false\n"
 	if !strings.Contains(text, want) || strings.Count(text, `swap = "never"`) != 2 {
 		t.Errorf("expanded form:\n%s\nwant in it:\n%s", text, want)
 	}

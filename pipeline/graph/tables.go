@@ -29,7 +29,7 @@ func defaultRun() runFile {
 	return runFile{
 		Seed: 1, Dir: "runs", Stop: component.StopRule{Window: 100},
 		Checkpoint: Checkpoint{Every: 30 * time.Second, Keep: 3, Best: true},
-		Evaluation: Evaluation{Episodes: 100, Seed: 1, Deterministic: true, Share: 0.1},
+		Evaluation: Evaluation{Episodes: 100, Seed: 1, Greedy: true, Share: 0.1},
 	}
 }
 
@@ -75,11 +75,11 @@ func (k *checker) checkRun(n *node, run *runFile) {
 	k.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
 	k.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
 	k.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
-	if wall := lookup(n, "evaluation.wall"); wall != nil && run.Evaluation.Wall < 0 {
-		k.Add("E005", wall.val, "", "`evaluation.wall` is %v, want 0s or more", run.Evaluation.Wall)
+	if wall := lookup(n, "evaluation.wall_time"); wall != nil && run.Evaluation.WallTime < 0 {
+		k.Add("E005", wall.val, "", "`evaluation.wall_time` is %v, want 0s or more", run.Evaluation.WallTime)
 	}
-	k.atLeast(n, "evaluation.every", run.Evaluation.Every, 0)
-	k.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
+	k.atLeast(n, "evaluation.every_env_steps", run.Evaluation.EveryEnvSteps, 0)
+	k.atLeast(n, "checkpoint.keep_every_env_steps", run.Checkpoint.KeepEveryEnvSteps, 0)
 	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {
 		k.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
 	}
@@ -122,13 +122,13 @@ func (r *envReader) envTables() {
 		}
 		r.checkUse(n, name, f.Use)
 		r.check.checkSHA(n, f.SHA256)
-		r.checkIsolation(n, &f)
+		r.checkRuntime(n, &f)
 		r.checkWrappers(n, name)
 		e := Env{Name: name, Swap: r.check.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
 		f.SHA256 = strings.ToLower(f.SHA256)
 		e.Table.Source = f.Source
 		if plugin, rest, ok := r.envPlugin(f.Use); ok {
-			e.Table.Plugin, e.Table.Use, e.Table.Isolation = plugin, rest, env.InHost
+			e.Table.Plugin, e.Table.Use, e.Table.Runtime = plugin, rest, env.InHost
 		}
 		if u := n.at("use"); u != nil {
 			e.UseAt = u.val
@@ -226,16 +226,16 @@ func (r *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 	return nil, "", false
 }
 
-func (r *envReader) checkIsolation(n *node, f *envFile) {
-	if child := n.at("isolation"); child != nil && f.Isolation != env.InHost && f.Isolation != env.InProcess {
+func (r *envReader) checkRuntime(n *node, f *envFile) {
+	if child := n.at("runtime"); child != nil && f.Runtime != env.InHost && f.Runtime != env.InProcess {
 		if _, ok := child.text(); ok {
-			r.check.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
+			r.check.Add("E010", child.val, "runtimes of environments: host, process", "unknown runtime %q", f.Runtime)
 		}
 	}
 	r.check.atLeast(n, "workers", f.Workers, 1)
 	_, _, native := SplitUse(f.Use)
-	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == env.InHost && !native {
-		r.check.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
+	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Runtime == env.InHost && !native {
+		r.check.Add("E005", child.val, `add runtime = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }
 
@@ -269,23 +269,23 @@ func (k *checker) flatten(n *node, path, prefix string, into map[string]string) 
 
 // swapFile is the [swap] table as written in the file.
 type swapFile struct {
-	At        string        `toml:"at"`
-	Canary    int           `toml:"canary"`
-	Verify    int           `toml:"verify"`
-	Slower    float64       `toml:"slower"`
-	Probation time.Duration `toml:"probation"`
-	KeepState bool          `toml:"keep_state"`
+	At         string        `toml:"at"`
+	TrialEnvs  int           `toml:"trial_envs"`
+	TrialSteps int           `toml:"trial_steps"`
+	Slower     float64       `toml:"slower"`
+	Probation  time.Duration `toml:"probation"`
+	KeepState  bool          `toml:"keep_state"`
 }
 
 func defaultSwap() swapFile {
-	return swapFile{At: component.AtTrajectory.String(), Canary: 4, Verify: 2000, Slower: 4, Probation: time.Minute}
+	return swapFile{At: component.AtTrajectory.String(), TrialEnvs: 4, TrialSteps: 2000, Slower: 4, Probation: time.Minute}
 }
 
 // maxSlower is a factor that no trial reaches.
 const maxSlower = 1e9
 
-// maxCanary bounds the environments of a trial: they are made in addition to the running ones.
-const maxCanary = 4096
+// maxTrialEnvs bounds the environments of a trial: they are made in addition to the running ones.
+const maxTrialEnvs = 4096
 
 // swapTable reads [swap].
 func (k *checker) swapTable() {
@@ -297,15 +297,15 @@ func (k *checker) swapTable() {
 	if child := n.at("at"); err != nil {
 		k.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", component.BoundaryNames[:]), "unknown boundary %q", f.At)
 	}
-	k.atLeast(n, "canary", f.Canary, 0)
-	if f.Canary > maxCanary {
-		k.Add("E005", n.at("canary").val, "", "`canary` is %d, must be %d or less", f.Canary, maxCanary)
+	k.atLeast(n, "trial_envs", f.TrialEnvs, 0)
+	if f.TrialEnvs > maxTrialEnvs {
+		k.Add("E005", n.at("trial_envs").val, "", "`trial_envs` is %d, must be %d or less", f.TrialEnvs, maxTrialEnvs)
 	}
-	k.atLeast(n, "verify", f.Verify, 1)
+	k.atLeast(n, "trial_steps", f.TrialSteps, 1)
 	if f.Slower != 0 && !(f.Slower >= 1 && f.Slower <= maxSlower) {
 		k.Add("E005", n.at("slower").val, "4 refuses what takes more than four times as long; 0 refuses nothing", "`slower` is %g, must be 1 or more, or 0", f.Slower)
 	}
-	k.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Slower: f.Slower, Probation: f.Probation, KeepState: f.KeepState}
+	k.graph.Swap = Swap{At: at, TrialEnvs: f.TrialEnvs, TrialSteps: f.TrialSteps, Slower: f.Slower, Probation: f.Probation, KeepState: f.KeepState}
 }
 
 // swapRule reads the key swap of a table.
@@ -319,5 +319,5 @@ func (k *checker) swapRule(of *node, value string) SwapRule {
 }
 
 func (s *Swap) file() swapFile {
-	return swapFile{At: s.At.String(), Canary: s.Canary, Verify: s.Verify, Slower: s.Slower, Probation: s.Probation, KeepState: s.KeepState}
+	return swapFile{At: s.At.String(), TrialEnvs: s.TrialEnvs, TrialSteps: s.TrialSteps, Slower: s.Slower, Probation: s.Probation, KeepState: s.KeepState}
 }

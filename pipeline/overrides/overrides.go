@@ -16,8 +16,8 @@ import (
 
 // absent are the keys that a table of a graph's text may lack, by section, with the value that means absence.
 var absent = map[string][]string{
-	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "env = []"},
-	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
+	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "pass_env = []"},
+	"env":       {`sha256 = ""`, `runtime = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
 	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 

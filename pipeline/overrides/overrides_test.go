@@ -28,7 +28,7 @@ func parse(t *testing.T, sets ...string) *graph.Graph {
 func TestBack_RestoresAChangedTable(t *testing.T) {
 	before := parse(t)
 	env := before.Envs[0].Name
-	changed := []string{"env." + env + ".workers=2", "env." + env + ".isolation=process", "env." + env + ".args={ max_steps = 200 }"}
+	changed := []string{"env." + env + ".workers=2", "env." + env + ".runtime=process", "env." + env + ".args={ max_steps = 200 }"}
 	if now := parse(t, changed...); now.Expanded() == before.Expanded() {
 		t.Fatal("nothing has changed")
 	}

@@ -117,7 +117,7 @@ func EvaluationOf(g *graph.Graph, longest uint64, states map[string]component.St
 	if e.MaxSteps > 0 {
 		most = uint64(e.MaxSteps)
 	}
-	return EvaluationOptions{Deterministic: e.Deterministic, Options: evaluation.Options{
+	return EvaluationOptions{Deterministic: e.Greedy, Options: evaluation.Options{
 		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most, Lasting: lastingOf(g, states),
 	}}
 }
@@ -157,7 +157,7 @@ func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOpti
 }
 
 // ErrNoRound is returned where time was over before one round of episodes had been played.
-var ErrNoRound = errors.New("its time was over before one round of episodes had come to its end: give it more by run.evaluation.wall, or play fewer steps by run.evaluation.max_steps")
+var ErrNoRound = errors.New("its time was over before one round of episodes had come to its end: give it more by run.evaluation.wall_time, or play fewer steps by run.evaluation.max_steps")
 
 // Play plays all episodes in one way, with new environments and policies; b plays the agents that p does not.
 func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played, error) {

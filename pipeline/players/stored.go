@@ -151,7 +151,7 @@ func (f *Finder) gone(learned, run string, there []uint64) error {
 	}
 	reason += fmt.Sprintf("the checkpoints of run %s and their pools have %s", run, strings.Join(list, ", "))
 	return &table.Error{Code: CodeGone, Reason: reason,
-		Help: "name one of these; `rlhost checkpoint` saves the newest, and run.checkpoint.keep, keep_every and the keep of a pool say which ones stay"}
+		Help: "name one of these; `rlhost checkpoint` saves the newest, and run.checkpoint.keep, keep_every_env_steps and the keep of a pool say which ones stay"}
 }
 
 // version returns a version of a learned policy, if it is saved: the learner's, or one in a pool.

@@ -19,12 +19,12 @@ func Upgraded(file string, text []byte) []byte {
 	if _, err := os.Stat(filepath.Join(filepath.Dir(file), infoFile)); err != nil {
 		return text
 	}
-	return []byte(withRawRewards(string(text)))
+	return []byte(withNames(withRawRewards(string(text))))
 }
 
 // upgraded returns a pipeline that an earlier version has stored as this one writes it. Stored pipelines have one key a line, with all
 // defaults.
-func upgraded(text string) string { return withRawRewards(withWrappers(text)) }
+func upgraded(text string) string { return withNames(withRawRewards(withWrappers(text))) }
 
 // withRawRewards makes the last reward enter policies as it did before there was a choice: their networks were trained on that.
 func withRawRewards(text string) string {

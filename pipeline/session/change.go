@@ -473,7 +473,7 @@ func brings(was, is *component.StopRule, reason component.StopReason) bool {
 		}
 	}
 	return sooner(component.PolicyRule{Return: was.Return, EnvSteps: was.EnvSteps}, component.PolicyRule{Return: is.Return, EnvSteps: is.EnvSteps}) ||
-		reason == component.StopWall && is.Wall > 0 && (was.Wall == 0 || is.Wall < was.Wall)
+		reason == component.StopWallTime && is.WallTime > 0 && (was.WallTime == 0 || is.WallTime < was.WallTime)
 }
 
 // fulfilled returns which rule the run fulfils now, or nothing.
@@ -500,8 +500,8 @@ func (ch *change) fulfilled(rule *component.StopRule) component.StopReason {
 			}
 		}
 	}
-	if rule.Wall > 0 && time.Since(ch.job.started) >= rule.Wall {
-		return component.StopWall
+	if rule.WallTime > 0 && time.Since(ch.job.started) >= rule.WallTime {
+		return component.StopWallTime
 	}
 	return ""
 }

@@ -75,7 +75,7 @@ func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 	if ending {
 		s.last = c.Components
 	}
-	if s.Graph().Run.Evaluation.Every > 0 { // evaluations say which is the best
+	if s.Graph().Run.Evaluation.EveryEnvSteps > 0 { // evaluations say which is the best
 		c.MeanReturn, c.MeanReturns = math.NaN(), nil
 	}
 	s.saveErr = s.Folder().Save(c)

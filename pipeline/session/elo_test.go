@@ -36,7 +36,7 @@ rlhost = 1
 name = "four"
 policy = "main"
 stop = { env_steps = 16_384 }
-evaluation = { episodes = 12, seed = 5, deterministic = false }
+evaluation = { episodes = 12, seed = 5, greedy = false }
 [env.four]
 use = "connectfour@1"
 [train]
@@ -50,12 +50,12 @@ of = "main"
 [component.rollout]
 opponents = { past = 0.5 }
 [component.opponents_past]
-every = 2
+every_versions = 2
 keep = 3
-draw_every = 3
+draw_every_versions = 3
 [component.learner]
 epochs = 1
-anneal_env_steps = 0
+lr_anneal_env_steps = 0
 [component.runner]
 log = []
 `
@@ -173,7 +173,7 @@ func TestRatings_AreMadeDuringTheRun(t *testing.T) {
 			}
 		}
 	}
-	g := s.begun(text, "run.evaluation.every=16384", "run.evaluation.share=1.0", `run.checkpoint={ every = "0s", keep = 1000 }`)
+	g := s.begun(text, "run.evaluation.every_env_steps=16384", "run.evaluation.share=1.0", `run.checkpoint={ every = "0s", keep = 1000 }`)
 	e := <-evaluated
 	var status control.StatusReply
 	testkit.Until(t, "status and metrics tell the Elo", func() bool {
@@ -196,7 +196,7 @@ func TestRatings_AreMadeDuringTheRun(t *testing.T) {
 // Of several learned policies the named one is rated, with the env steps of its own learner.
 func TestRatings_AreOfThePolicyThatIsNamed(t *testing.T) {
 	s := newTrainer(t)
-	s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2", "run.stop.env_steps=2048")
+	s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every_versions=2", "run.stop.env_steps=2048")
 	run := s.newest()
 	c, err := run.Load(runs.Latest)
 	if err != nil {
@@ -224,8 +224,8 @@ func TestRatings_AreOfThePolicyThatIsNamed(t *testing.T) {
 func TestRatings_SaysWhatCannotBeRated(t *testing.T) {
 	l := newFrozenLab(t)
 	l.training("cartpole", cartpole, "run.stop.env_steps=512", "run.evaluation.episodes=1")
-	l.training("four", strings.NewReplacer("[policy.past]\nof = \"main\"\n", "", "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
-	l.training("idle", strings.NewReplacer(`name = "four"`, `name = "idle"`, "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
+	l.training("four", strings.NewReplacer("[policy.past]\nof = \"main\"\n", "", "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery_versions = 2\nkeep = 3\ndraw_every_versions = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
+	l.training("idle", strings.NewReplacer(`name = "four"`, `name = "idle"`, "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery_versions = 2\nkeep = 3\ndraw_every_versions = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
 	for name, want := range map[string]string{"cartpole": "one agent", "four": "nobody to play against", "idle": "nobody to play against"} {
 		c := l.checkpoint(name, runs.Latest)
 		_, err := session.RateRun(t.Context(), l.run(name), &c, session.RunEvaluation{Parts: l.parts, Episodes: 2, Log: slog.New(slog.DiscardHandler)})
@@ -242,7 +242,7 @@ func TestEvaluate_PlaysWithTheRolloutsPolicies(t *testing.T) {
 	l.training("four", selfPlay, "run.stop.env_steps=40000")
 	stranger := l.checkpoint("four", runs.Latest)
 	duel := strings.NewReplacer(`name = "four"`, `name = "duel"`, "of = \"main\"", "env = \"four\"\nfrom = \"four/1\"\nnet = { hidden = [16] }\nnormalize_obs = true",
-		"opponents = { past = 0.5 }", `policies = { "*/0" = "main", "*/1" = "past" }`, "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay)
+		"opponents = { past = 0.5 }", `policies = { "*/0" = "main", "*/1" = "past" }`, "[component.opponents_past]\nevery_versions = 2\nkeep = 3\ndraw_every_versions = 3\n", "").Replace(selfPlay)
 	ended := l.training("duel", duel, "run.stop.env_steps=4096")
 	c := l.checkpoint("duel", runs.Latest)
 	got, err := session.EvaluateRun(t.Context(), l.run("duel"), &c, session.RunEvaluation{Parts: l.parts, Episodes: 12, Seed: 5, Log: slog.New(slog.DiscardHandler)})

@@ -31,7 +31,7 @@ const (
 	evalFailures = "eval/failures"
 )
 
-// evaluator plays the learned policies during the run, as run.evaluation.every asks: at a dataset boundary it takes the state that a
+// evaluator plays the learned policies during the run, as run.evaluation.every_env_steps asks: at a dataset boundary it takes the state that a
 // checkpoint would hold, and plays its policies one after the other, on a separate goroutine with separate environments and actors, as fast
 // as its share of a processor allows. The run uses its results only to choose the best checkpoints.
 type evaluator struct {
@@ -64,7 +64,7 @@ func newEvaluator(s *Session) *evaluator {
 
 // schedule makes the next evaluation due at the next multiple of the period.
 func (e *evaluator) schedule(envSteps uint64) {
-	if every := uint64(e.s.Graph().Run.Evaluation.Every); every > 0 {
+	if every := uint64(e.s.Graph().Run.Evaluation.EveryEnvSteps); every > 0 {
 		e.next = envSteps - envSteps%every + every
 	}
 }
@@ -72,7 +72,7 @@ func (e *evaluator) schedule(envSteps uint64) {
 // boundary begins an evaluation if one is due and none is under way, unless the run comes to its end, which would drop it.
 // It runs on the loop of a learner.
 func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
-	if e.s.Graph().Run.Evaluation.Every == 0 || e.s.pipeline.Stopping() != "" {
+	if e.s.Graph().Run.Evaluation.EveryEnvSteps == 0 || e.s.pipeline.Stopping() != "" {
 		return nil
 	}
 	if e.s.before.EnvSteps+e.s.pipeline.Trained(e.s.policy.Name) < e.next {

@@ -27,7 +27,7 @@ rlhost = 1
 [run]
 name = "evaluated"
 stop = { env_steps = 100_000_000 }
-evaluation = { every = 1, share = 1.0, episodes = 4 }
+evaluation = { every_env_steps = 1, share = 1.0, episodes = 4 }
 [env.lab]
 use = "a@1"
 [train]
@@ -35,7 +35,7 @@ preset = "fast"
 env = "lab"
 mode = "sync"
 [swap]
-canary = 0
+trial_envs = 0
 probation = "0s"
 [policy.main]
 net = { kind = "mlp", hidden = [4] }

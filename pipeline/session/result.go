@@ -198,7 +198,7 @@ func (s *Session) evaluate(ctx context.Context, of learning, until time.Time) (*
 	defer cancel()
 	e.Ratings, err = ratingsOf(bounded, s, of.policy, &p.reader, plugin, p.options.Options)
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the versions of the policy are not rated: the time of the evaluation is over", "policy", of.policy.Name, "help", "give it more by run.evaluation.wall")
+		s.log.Warn("the versions of the policy are not rated: the time of the evaluation is over", "policy", of.policy.Name, "help", "give it more by run.evaluation.wall_time")
 		err = nil
 	}
 	return e, err

@@ -37,7 +37,7 @@ func TestResume_ContinuesExactlyAndSaysSo(t *testing.T) {
 	}}
 	begin := func(dir string, steps int) *session.Result {
 		g, problems := graphtest.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{
-			"run.dir=" + dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.anneal_env_steps=4096"}})
+			"run.dir=" + dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.lr_anneal_env_steps=4096"}})
 		if g == nil {
 			t.Fatal(problems)
 		}

@@ -45,7 +45,7 @@ use = "` + examples + `cartpole-c/cartpole.wasm"
 preset = "fast"
 env = "cartpole"
 [swap]
-canary = 0
+trial_envs = 0
 probation = "0s"
 [policy.main]
 net = { hidden = [4] }

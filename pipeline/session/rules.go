@@ -59,7 +59,7 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 // rulesOf are the rules of a pipeline's [swap].
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
-	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, slower: s.Slower, probation: s.Probation}
+	return rules{at: s.At, keepState: s.KeepState, canary: s.TrialEnvs, verify: s.TrialSteps, slower: s.Slower, probation: s.Probation}
 }
 
 // longestForced is how long a forced change waits for each component to pause, and longestNow how long an immediate one does.

@@ -78,10 +78,10 @@ func variants() map[string]experiment {
 		"limited":    {script: uneven(), sets: []string{limitOf(4), "component.rollout.layout=soa"}},
 		"gru":        {script: masked(), sets: []string{core("gru", 4)}},
 		"lstm":       {script: nextStep, sets: []string{core("lstm", 16), "policy.main.normalize_obs=true", limitOf(7)}},
-		"gru v-trace": {script: disabled, sets: []string{core("gru", 8), "component.learner.vtrace=true", `component.learner.recompute="epoch"`,
+		"gru v-trace": {script: disabled, sets: []string{core("gru", 8), "component.learner.vtrace=true", `component.learner.vtrace_recompute="epoch"`,
 			"component.rollout.layout=soa"}},
 		"v-trace": {script: masked(), sets: []string{"component.learner.vtrace=true",
-			`component.learner.recompute="epoch"`, "component.learner.value_clip=0.2"}},
+			`component.learner.vtrace_recompute="epoch"`, "component.learner.value_clip=0.2"}},
 	}
 }
 

@@ -126,7 +126,7 @@ func learned(o *outcome) float64 {
 
 func TestS20AGaussianPolicyReachesTheKnownOptimum(t *testing.T) {
 	const logStd = -1.6
-	sets := []string{"run.stop.env_steps=65536", "component.learner.anneal_env_steps=65536", "component.learner.learning_rate=0.003",
+	sets := []string{"run.stop.env_steps=65536", "component.learner.lr_anneal_env_steps=65536", "component.learner.learning_rate=0.003",
 		"policy.main.action.log_std=fixed", "policy.main.action.log_std_init=-1.6"}
 	for name, c := range map[string]struct {
 		box   bandit
@@ -174,7 +174,7 @@ func TestS5BoxActionsAreCutOffForTheEnvironmentAlone(t *testing.T) {
 // The environment gets every action in its own terms: within bounds, counted from its start.
 func TestS20SeveralActionsAreDrawnAndLearnedTogether(t *testing.T) {
 	o := experiment{plugin: several(), sets: []string{"run.stop.env_steps=16384", "component.learner.learning_rate=0.01",
-		"component.learner.anneal_env_steps=0"}}.must(t)
+		"component.learner.lr_anneal_env_steps=0"}}.must(t)
 	seen := map[[3]int]int{}
 	for _, b := range o.blocks {
 		for k, d := range several().actions {

@@ -157,7 +157,7 @@ func TestS19MemoryIsLearnedByChunksThatHoldIt(t *testing.T) {
 	for chunk, learns := range map[int]bool{4: true, 2: false} {
 		o := experiment{load: guest("memory@1"), backend: forgetting(chunk), sets: []string{
 			fmt.Sprintf(`policy.main.net={ hidden = [16], core = { kind = "gru", size = 16 }, chunk = %d }`, chunk),
-			"env.lab.args.delay=3", "run.stop.env_steps=24576", "component.learner.anneal_env_steps=0",
+			"env.lab.args.delay=3", "run.stop.env_steps=24576", "component.learner.lr_anneal_env_steps=0",
 		}}.must(t)
 		score := o.stats[component.GaugeMeanReturn]
 		if learned := score > 0.9; learned != learns || !learned && !(score < 0.7) {

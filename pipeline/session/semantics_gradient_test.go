@@ -31,10 +31,10 @@ func TestS15MinibatchesAreNearlyEqualParts(t *testing.T) {
 // with the value's gradient it does not learn: the remaining gradient is below adam_eps.
 func TestS18ActorAndCriticAreClippedApart(t *testing.T) {
 	divergence := func(times float32, sets ...string) float64 {
-		o := experiment{script: loudly(times), sets: append(sets, "component.learner.anneal_env_steps=0")}.must(t)
+		o := experiment{script: loudly(times), sets: append(sets, "component.learner.lr_anneal_env_steps=0")}.must(t)
 		return slices.Max(o.reported("losses/approx_kl"))
 	}
-	const apart = "component.learner.clip_grad_apart=true"
+	const apart = "component.learner.separate_grad_norms=true"
 	want := divergence(1)
 	for _, times := range []float32{1, 1e3, 1e6} {
 		if got := divergence(times, apart); !(got > want/3 && got < want*3) {
@@ -53,6 +53,6 @@ func TestS18ActorAndCriticAreClippedApart(t *testing.T) {
 		return runs.ParamsHash(w.Params)
 	}
 	if share() != share(apart) {
-		t.Error("with a shared trunk, clip_grad_apart changes what is learned")
+		t.Error("with a shared trunk, separate_grad_norms changes what is learned")
 	}
 }

@@ -235,8 +235,8 @@ func TestS22ProbesFindTheAnswerWhereItLies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			sets := append([]string{"run.stop.env_steps=60000", "component.rollout.envs=64", "component.rollout.horizon=16", "component.batcher.dataset_rows=1024",
-				"component.learner.minibatch=128", "component.learner.anneal_env_steps=0", "component.learner.learning_rate=0.004",
-				"component.learner.gamma=0", "component.learner.entropy=0.001", "policy.main.net.hidden=[32]"}, c.sets...)
+				"component.learner.minibatch=128", "component.learner.lr_anneal_env_steps=0", "component.learner.learning_rate=0.004",
+				"component.learner.gamma=0", "component.learner.entropy_coef=0.001", "policy.main.net.hidden=[32]"}, c.sets...)
 			o := experiment{plugin: newRiddle(c.kind), changes: true, sets: sets}.run(t)
 			if o.err != nil && !errors.Is(o.err, env.ErrUnsupported) {
 				t.Fatal(o.err)

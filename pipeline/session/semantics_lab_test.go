@@ -56,7 +56,7 @@ horizon = 16
 dataset_rows = 128
 [component.learner]
 minibatch = 32
-anneal_env_steps = 4096
+lr_anneal_env_steps = 4096
 [component.runner]
 log = []
 [component.tap]

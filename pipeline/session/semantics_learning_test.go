@@ -50,13 +50,13 @@ func TestS7VTraceIsComputedWhenTheFileSays(t *testing.T) {
 	hashes := func(sets ...string) []string {
 		return experiment{script: uneven(), sets: append(sets, "component.learner.vtrace=true")}.must(t).hashes
 	}
-	once, each := hashes("component.learner.epochs=1"), hashes("component.learner.epochs=1", `component.learner.recompute="epoch"`)
+	once, each := hashes("component.learner.epochs=1"), hashes("component.learner.epochs=1", `component.learner.vtrace_recompute="epoch"`)
 	if !slices.Equal(once, each) {
-		t.Error("in one epoch, recompute = dataset and epoch learn differently")
+		t.Error("in one epoch, vtrace_recompute = dataset and epoch learn differently")
 	}
-	once, each = hashes("component.learner.epochs=3"), hashes("component.learner.epochs=3", `component.learner.recompute="epoch"`)
+	once, each = hashes("component.learner.epochs=3"), hashes("component.learner.epochs=3", `component.learner.vtrace_recompute="epoch"`)
 	if slices.Equal(once, each) {
-		t.Error("in three epochs, recompute = dataset and epoch learn the same")
+		t.Error("in three epochs, vtrace_recompute = dataset and epoch learn the same")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestS9SchedulesFollowEnvSteps(t *testing.T) {
 }
 
 func TestS9AScheduleEndsAtZero(t *testing.T) {
-	o := experiment{script: uneven(), sets: []string{"component.learner.anneal_env_steps=256"}}.must(t)
+	o := experiment{script: uneven(), sets: []string{"component.learner.lr_anneal_env_steps=256"}}.must(t)
 	got := o.reported("charts/learning_rate")
 	if len(got) != 4 || got[1] == 0 || got[2] != 0 || got[3] != 0 {
 		t.Errorf("learning rates %v, want the last two of four to be 0", got)
@@ -259,7 +259,7 @@ func TestS11MasksActInActing(t *testing.T) {
 }
 
 func TestS11MasksActInEntropyAndLoss(t *testing.T) {
-	o := experiment{script: fixed(0), sets: []string{"component.learner.entropy=0.1", "component.learner.normalize_advantage=false"}}.must(t)
+	o := experiment{script: fixed(0), sets: []string{"component.learner.entropy_coef=0.1", "component.learner.normalize_advantage=false"}}.must(t)
 	for _, name := range []string{"losses/entropy", "losses/approx_kl", "losses/old_approx_kl", "losses/clipfrac", "losses/first_ratio_error"} {
 		if err := only(o.reported(name), 0); err != nil {
 			t.Errorf("%s with one legal action each: %v, want 0", name, o.reported(name))

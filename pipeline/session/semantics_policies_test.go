@@ -29,7 +29,7 @@ net = { kind = "mlp", hidden = [8], activation = "tanh" }
 [policy.past]
 of = "main"
 [component.opponents_past]
-every = 2
+every_versions = 2
 [component.rollout.policies]
 "*/*" = "main"
 [component.rollout.opponents]
@@ -59,7 +59,7 @@ net = { kind = "mlp", hidden = [8], activation = "tanh" }
 [policy.past]
 of = "rival"
 [component.opponents_past]
-every = 2
+every_versions = 2
 [component.rollout.policies]
 hunters = "main"
 prey = "rival"

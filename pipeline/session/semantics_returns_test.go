@@ -52,9 +52,9 @@ func (p *probe) experiment() experiment {
 		p.sets = append(p.sets, `component.learner.discount="multiply"`)
 	}
 	return experiment{script: script, sets: append([]string{
-		"run.stop.env_steps=65536", "component.learner.anneal_env_steps=65536", "policy.main.normalize_obs=true",
+		"run.stop.env_steps=65536", "component.learner.lr_anneal_env_steps=65536", "policy.main.normalize_obs=true",
 		fmt.Sprintf("component.learner.gamma=%v", p.gamma), "component.learner.learning_rate=5e-3",
-		"component.learner.clip_grad_apart=true", "component.learner.normalize_returns=true"}, p.sets...)}
+		"component.learner.separate_grad_norms=true", "component.learner.normalize_returns=true"}, p.sets...)}
 }
 
 // Values agree with theory, whatever the scale of the rewards, also with shaped rewards or the environment's discount.
@@ -127,7 +127,7 @@ func everything() experiment {
 			return s
 		}(),
 		sets: []string{"component.learner.normalize_returns=true", "component.learner.adaptive_kl=0.001", "component.learner.kl_coef=0.1",
-			"component.learner.anneal_env_steps=0", "env.lab.wrap=[{ reward_scale = 0.5 }, { reward_clip = 600.0 }]"},
+			"component.learner.lr_anneal_env_steps=0", "env.lab.wrap=[{ reward_scale = 0.5 }, { reward_clip = 600.0 }]"},
 	}
 }
 

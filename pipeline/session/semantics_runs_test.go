@@ -256,7 +256,7 @@ func TestS13ResumeIsExact(t *testing.T) {
 		x := experiment{plugin: keepOpen{builtinEnv(t, "cartpole@1")}, sets: []string{"policy.main.normalize_obs=true"}}
 		brokenRun(t, x, x, x)
 	})
-	learned := []string{"env.lab.wrap=[{ reward_scale = 0.1 }, { reward_clip = 1.0 }]", "component.learner.adaptive_kl=0.01", "component.learner.anneal_env_steps=0",
+	learned := []string{"env.lab.wrap=[{ reward_scale = 0.1 }, { reward_clip = 1.0 }]", "component.learner.adaptive_kl=0.01", "component.learner.lr_anneal_env_steps=0",
 		"component.learner.normalize_returns=true"}
 	t.Run("a Box", func(t *testing.T) {
 		x := experiment{plugin: keepOpen{builtinEnv(t, "pendulum@1")}, sets: append([]string{"policy.main.action.rescale=true"}, learned...)}

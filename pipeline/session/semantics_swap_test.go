@@ -24,7 +24,7 @@ use = "cartpole@1"
 preset = "fast"
 mode = "sync"
 [component.learner]
-anneal_env_steps = 500_000
+lr_anneal_env_steps = 500_000
 `
 
 // hashesOf trains and returns the hash of the parameters after each dataset. change is called during the run.

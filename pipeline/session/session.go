@@ -65,7 +65,7 @@ func (s *Session) openLog() {
 // keep sets which checkpoints the run keeps.
 func (s *Session) keep() {
 	c := s.Graph().Run.Checkpoint
-	s.Folder().Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEvery)})
+	s.Folder().Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEveryEnvSteps)})
 }
 
 // Options of a training. Parts is needed, and Graph to begin.

@@ -92,7 +92,7 @@ func (g *going) learners() (names []string) {
 // alone is shared with main playing all agents; a run of both lasts until it is stopped.
 var (
 	endless = strings.NewReplacer("env_steps = 8192, window", "env_steps = 500_000_000, window", "every = \"0s\"", "every = \"1h\"",
-		"[env.game]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[env.game]").Replace(shared)
+		"[env.game]", "[swap]\ntrial_envs = 0\nprobation = \"0s\"\n[env.game]").Replace(shared)
 	alone = func() string {
 		text, _, _ := strings.Cut(endless, "[policy.rival]")
 		_, rest, _ := strings.Cut(endless, "[component.rollout]")

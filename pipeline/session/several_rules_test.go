@@ -31,7 +31,7 @@ func TestSeveral_ARuleForOnePolicyEndsTheRun(t *testing.T) {
 	if r.Reason != component.StopReturn || r.ReachedBy != "rival" || r.ReachedReturn < 5 {
 		t.Errorf("by the return of rival: %+v", r)
 	}
-	r = s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2", "run.stop.policies.past.return=-10")
+	r = s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every_versions=2", "run.stop.policies.past.return=-10")
 	if r.Reason != component.StopReturn || r.ReachedBy != "past" || r.ReachedReturn < -1 {
 		t.Errorf("by the return of a pool: %+v", r)
 	}
@@ -81,7 +81,7 @@ func TestSeveral_EachPolicyIsEvaluatedMeanwhile(t *testing.T) {
 		}
 	}
 	o := s.options()
-	o.Graph = s.graph(duet, "run.stop.env_steps=500_000_000", "run.evaluation.every=256", "run.evaluation.share=1.0")
+	o.Graph = s.graph(duet, "run.stop.env_steps=500_000_000", "run.evaluation.every_env_steps=256", "run.evaluation.share=1.0")
 	x, err := session.Begin(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ dataset_rows = 256
 [component.learner]
 minibatch = 64
 epochs = 1
-anneal_env_steps = 8192
+lr_anneal_env_steps = 8192
 [component.runner]
 log = ["jsonl"]
 [component.rollout_b]
@@ -254,11 +254,11 @@ dataset_rows = 256
 [component.learner]
 minibatch = 64
 epochs = 1
-anneal_env_steps = 8192
+lr_anneal_env_steps = 8192
 [component.learner_rival]
 minibatch = 64
 epochs = 1
-anneal_env_steps = 8192
+lr_anneal_env_steps = 8192
 [component.runner]
 log = ["jsonl"]
 `
@@ -276,7 +276,7 @@ func TestSeveral_ResumeIsExactWhereTheyShareARollout(t *testing.T) {
 		sets []string
 	}{
 		{file: shared},
-		{file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2"}},
+		{file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every_versions=2"}},
 	} {
 		whole := s.train(c.file, c.sets...)
 		if whole.ParamsHashes["rival"] == "" {
@@ -332,10 +332,10 @@ func TestSeveral_InitFromGoesByName(t *testing.T) {
 	begin := func(file string, from *runs.Run) *session.Result {
 		t.Helper()
 		o := s.options()
-		o.InitFrom, o.Graph = from, s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.anneal_env_steps=0")
+		o.InitFrom, o.Graph = from, s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.lr_anneal_env_steps=0")
 		if strings.Contains(file, "learner_b") {
-			o.Graph = s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.anneal_env_steps=0",
-				"component.learner_b.learning_rate=1e-30", "component.learner_b.anneal_env_steps=0")
+			o.Graph = s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.lr_anneal_env_steps=0",
+				"component.learner_b.learning_rate=1e-30", "component.learner_b.lr_anneal_env_steps=0")
 		}
 		r, err := session.Train(t.Context(), o)
 		if err != nil {

@@ -46,7 +46,7 @@ func newFrozenLab(t *testing.T) *frozenLab {
 
 // train begins a run with a checkpoint at each of its datasets, of 512 env steps, and with more tables.
 func (l *frozenLab) train(datasets int, tables string, sets ...string) error {
-	sets = append([]string{"run.dir=" + l.dir, fmt.Sprintf("run.stop.env_steps=%d", 512*datasets), "component.learner.anneal_env_steps=0",
+	sets = append([]string{"run.dir=" + l.dir, fmt.Sprintf("run.stop.env_steps=%d", 512*datasets), "component.learner.lr_anneal_env_steps=0",
 		"run.checkpoint.every=1us", "run.checkpoint.keep=2", "run.evaluation.episodes=1"}, sets...)
 	g, problems := graphtest.Parse(l.beside("cartpole.toml"), []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
 	if g == nil {
@@ -166,7 +166,7 @@ of = "main"
 [component.pool]
 kind = "opponents"
 policy = "past"
-every = 1
+every_versions = 1
 keep = 6
 [[wire]]
 signal = "learner.weights"
@@ -304,7 +304,7 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 func TestStored_AVersionIsFrozenDuringTheRun(t *testing.T) {
 	l := newFrozenLab(t)
 	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"1h\" }")
-	text = strings.Replace(text, "mode = \"sync\"", "mode = \"sync\"\n[swap]\ncanary = 0\nprobation = \"0s\"", 1)
+	text = strings.Replace(text, "mode = \"sync\"", "mode = \"sync\"\n[swap]\ntrial_envs = 0\nprobation = \"0s\"", 1)
 	g, problems := graphtest.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
 	if g == nil {
 		t.Fatal(problems)

@@ -42,7 +42,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 	}
 	defer r.Close()
 	e := experiment{sets: []string{"env.lab.use=" + module, "env.lab.wrap=[{ reward_clip = 0.5 }]", "component.learner.adaptive_kl=0.01",
-		"component.learner.anneal_env_steps=0", "run.stop.env_steps=65536", "component.rollout.splits=1",
+		"component.learner.lr_anneal_env_steps=0", "run.stop.env_steps=65536", "component.rollout.splits=1",
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
 	e.sets = append(e.sets, x.sets...)
 	e.load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {

@@ -34,7 +34,7 @@ func newWrappedRuns(t *testing.T) *wrappedRuns {
 func (w *wrappedRuns) train(dir, use string, steps int, sets ...string) *session.Result {
 	w.Helper()
 	text := strings.Replace(cartpole, "cartpole@1", use, 1)
-	sets = append(sets, "run.dir="+dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.anneal_env_steps=4096")
+	sets = append(sets, "run.dir="+dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.lr_anneal_env_steps=4096")
 	g, problems := graphtest.Parse("cartpole.toml", []byte(text), graph.ParseOptions{Parts: w.o.Parts, Sets: sets})
 	if g == nil {
 		w.Fatal(problems)

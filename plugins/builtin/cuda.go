@@ -115,7 +115,7 @@ func (e *Engines) policyPlugin(decode func(into any) error) string {
 func policyPlugins() map[string]graph.PluginTable {
 	t := graph.DefaultPlugin()
 	t.Path = cmp.Or(os.Getenv(cudaProgram), besideThis(cudaName))
-	t.Env = []string{cudaDriver, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH"}
+	t.PassEnv = []string{cudaDriver, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY", "LD_LIBRARY_PATH"}
 	return map[string]graph.PluginTable{backendCUDA: t}
 }
 

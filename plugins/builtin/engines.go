@@ -138,7 +138,7 @@ func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 
 // module makes components of a WebAssembly module; see graph.Parts.
 func (e *Engines) module(t graph.ModuleTable, dir string) graph.Maker {
-	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits.Limits, SHA256: t.SHA256}, MaxRestarts: t.Restarts, Leases: t.Limits.Leases}
+	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits.Limits, SHA256: t.SHA256}, MaxRestarts: t.MaxRestarts, RestartWindow: t.RestartWindow, Leases: t.Limits.Leases}
 	if !filepath.IsAbs(source.Use) {
 		source.Use = filepath.Join(dir, source.Use)
 	}
@@ -173,8 +173,8 @@ func (e *Engines) program(t graph.PluginTable, dir string) (*spawn.Runtime, spaw
 // programOf returns the program of a plugin's table; a table without a path is this program.
 func programOf(t graph.PluginTable, dir string) (spawn.Program, error) {
 	p := spawn.Program{
-		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env, Start: t.Start,
-		Restarts: orNever(t.Restarts), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
+		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.PassEnv, Start: t.Start,
+		Restarts: orNever(t.MaxRestarts), RestartWindow: orNever(t.RestartWindow), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
 	}
 	if t.Path == "" {
 		self, err := os.Executable()
@@ -279,7 +279,7 @@ func envPlugins(python string) map[string]graph.PluginTable {
 	tables := map[string]graph.PluginTable{}
 	for _, name := range []string{"gymnasium", "pettingzoo"} {
 		t := graph.DefaultPlugin()
-		t.Path, t.Args, t.Env = python, []string{"-m", "rlhost." + name}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
+		t.Path, t.Args, t.PassEnv = python, []string{"-m", "rlhost." + name}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
 		tables[name] = t
 	}
 	return tables

@@ -87,7 +87,7 @@ const (
 )
 
 func policyDefaults() PolicyTable {
-	action := Action{LogStd: policy.FreeStd, LogStdMin: head.DefaultLogStd.Min, LogStdMax: head.DefaultLogStd.Max, Squash: "none"}
+	action := Action{LogStd: policy.ParameterStd, LogStdMin: head.DefaultLogStd.Min, LogStdMax: head.DefaultLogStd.Max, Squash: "none"}
 	return PolicyTable{Backend: defaultBackend, Action: action, Limits: PolicyLimits{Parameters: defaultParameters}}
 }
 
@@ -188,8 +188,8 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 
 // check reports settings that no Box can have.
 func (a *Action) check(bad func(key, reason, help string)) {
-	if !slices.Contains([]policy.LogStd{policy.FreeStd, policy.StateStd, policy.FixedStd}, a.LogStd) {
-		bad("action.log_std", fmt.Sprintf("is %q", a.LogStd), "use free, state or fixed")
+	if !slices.Contains([]policy.LogStd{policy.ParameterStd, policy.NetworkStd, policy.FixedStd}, a.LogStd) {
+		bad("action.log_std", fmt.Sprintf("is %q", a.LogStd), "use parameter, network or fixed")
 	}
 	if s := a.Squash; s != "none" && s != string(head.Tanh) {
 		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
@@ -199,9 +199,9 @@ func (a *Action) check(bad func(key, reason, help string)) {
 	case !bounds.Within(widest):
 		bad("action.log_std_min", fmt.Sprintf("is %v and log_std_max %v", bounds.Min, bounds.Max),
 			fmt.Sprintf("use a smaller number than log_std_max, both from %g to %g", widest.Min, widest.Max))
-	case x != 0 && a.LogStd == policy.StateStd:
-		bad("action.log_std_init", "has no effect with log_std = \"state\"", "leave it out")
-	case !(x >= bounds.Min && x <= bounds.Max) && a.LogStd != policy.StateStd:
+	case x != 0 && a.LogStd == policy.NetworkStd:
+		bad("action.log_std_init", "has no effect with log_std = \"network\"", "leave it out")
+	case !(x >= bounds.Min && x <= bounds.Max) && a.LogStd != policy.NetworkStd:
 		bad("action.log_std_init", fmt.Sprintf("is %v, beyond log_std_min = %g or log_std_max = %g, where nothing is learned", x, bounds.Min, bounds.Max),
 			fmt.Sprintf("0 is a standard deviation of 1; use a number between them, or move them within %g to %g", widest.Min, widest.Max))
 	}

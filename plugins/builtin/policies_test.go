@@ -212,7 +212,7 @@ func TestDecodePolicy_BoundsDeviations(t *testing.T) {
 	env.Tensors[0].Shape[0] = 1
 	for text, a := range map[string]Action{
 		`"gaussian":{"n":1}`: {LogStdMin: -5, LogStdMax: 2},
-		`"gaussian":{"n":1,"log_std":{"min":-3,"max":0.5}}`: {LogStdMin: -3, LogStdMax: 0.5, LogStd: policy.StateStd},
+		`"gaussian":{"n":1,"log_std":{"min":-3,"max":0.5}}`: {LogStdMin: -3, LogStdMax: 0.5, LogStd: policy.NetworkStd},
 	} {
 		p, err := DecodePolicy(a.decode, env)
 		if err != nil {
@@ -256,7 +256,7 @@ func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
 		"rescaled, and too wide": {0.1, Action{Rescale: true, LogStdInit: 1.8}, "3.02 times the range"},
 		"squashed":               {0.1, Action{Squash: "tanh"}, ""},
 		"without bounds":         {policy.Unbounded, Action{}, ""},
-		"of the state":           {0.1, Action{LogStd: policy.StateStd}, "5 times the range"},
+		"of the state":           {0.1, Action{LogStd: policy.NetworkStd}, "5 times the range"},
 	} {
 		box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Low: -c.bound, High: c.bound}
 		box.Shape[0] = 2

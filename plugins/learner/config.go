@@ -10,17 +10,17 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy         string  `toml:"policy"` // name of a [policy] table
-	LearningRate   float64 `toml:"learning_rate"`
-	AnnealEnvSteps uint64  `toml:"anneal_env_steps"` // learning rate falls to 0 over these; 0 = constant
-	AnnealClip     bool    `toml:"anneal_clip"`      // clip falls with the learning rate
-	Clip           float64 `toml:"clip"`
-	Entropy        float64 `toml:"entropy"`
+	Policy           string  `toml:"policy"` // name of a [policy] table
+	LearningRate     float64 `toml:"learning_rate"`
+	LRAnnealEnvSteps uint64  `toml:"lr_anneal_env_steps"` // learning rate falls to 0 over these; 0 = constant
+	AnnealClip       bool    `toml:"anneal_clip"`         // clip falls with the learning rate
+	Clip             float64 `toml:"clip"`
+	EntropyCoef      float64 `toml:"entropy_coef"`
 	ppo.Config
 }
 
 func defaults() config {
-	return config{LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01, Config: ppo.Defaults()}
+	return config{LearningRate: 2.5e-4, Clip: 0.2, EntropyCoef: 0.01, Config: ppo.Defaults()}
 }
 
 // mostBeta bounds the weight of earlier gradients in Adam: with 1 it would learn nothing.
@@ -29,10 +29,10 @@ const mostBeta = 0.999999
 // rates returns the hyper-parameters at an env step.
 func (c *config) rates(envSteps uint64) ppo.Rates {
 	left := 1.0
-	if c.AnnealEnvSteps > 0 {
-		left = max(0, 1-float64(envSteps)/float64(c.AnnealEnvSteps))
+	if c.LRAnnealEnvSteps > 0 {
+		left = max(0, 1-float64(envSteps)/float64(c.LRAnnealEnvSteps))
 	}
-	r := ppo.Rates{LearningRate: float32(c.LearningRate * left), Clip: float32(c.Clip), Entropy: float32(c.Entropy)}
+	r := ppo.Rates{LearningRate: float32(c.LearningRate * left), Clip: float32(c.Clip), Entropy: float32(c.EntropyCoef)}
 	if c.AnnealClip {
 		r.Clip = float32(c.Clip * left)
 	}
@@ -50,9 +50,9 @@ func (c *config) validateRate(bad func(key, format string, args ...any), between
 	switch {
 	case c.LearningRateMin > c.LearningRateMax:
 		bad("learning_rate_min", "is %g, above learning_rate_max = %g", c.LearningRateMin, c.LearningRateMax)
-	case c.AnnealEnvSteps > 0:
-		bad("adaptive_kl", "has the learning rate follow the divergence and anneal_env_steps = %d the env steps: set either to 0",
-			c.AnnealEnvSteps)
+	case c.LRAnnealEnvSteps > 0:
+		bad("adaptive_kl", "has the learning rate follow the divergence and lr_anneal_env_steps = %d the env steps: set either to 0",
+			c.LRAnnealEnvSteps)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *config) validate() error {
 	between("clip", c.Clip, 1e-6, 10)
 	between("epochs", float64(c.Epochs), 1, 1000)
 	between("minibatch", float64(c.Minibatch), 1, 1<<24)
-	between("entropy", c.Entropy, 0, 10)
+	between("entropy_coef", c.EntropyCoef, 0, 10)
 	between("value_coef", c.ValueCoef, 0, 100)
 	between("value_clip", c.ValueClip, 0, 1e6)
 	between("max_grad_norm", c.MaxGradNorm, 0, 1e6)
@@ -88,8 +88,8 @@ func (c *config) validate() error {
 	between("adam_beta1", c.AdamBeta1, 0, mostBeta)
 	between("adam_beta2", c.AdamBeta2, 0, mostBeta)
 	between("adam_eps", c.AdamEps, 1e-12, 1)
-	if c.Recompute != ppo.RecomputeDataset && c.Recompute != ppo.RecomputeEpoch {
-		bad("recompute", "is %q, want dataset or epoch", c.Recompute)
+	if c.VTraceRecompute != ppo.RecomputeDataset && c.VTraceRecompute != ppo.RecomputeEpoch {
+		bad("vtrace_recompute", "is %q, want dataset or epoch", c.VTraceRecompute)
 	}
 	if c.Discount != ppo.DiscountReplace && c.Discount != ppo.DiscountMultiply {
 		bad("discount", "is %q, want replace or multiply", c.Discount)

@@ -23,24 +23,24 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`gamma` is NaN, want 0 to 1":                                func(c *config) { c.Gamma = math.NaN() },
 		"`kl_coef` is -1, want 0 to 1e+06":                           func(c *config) { c.KLCoef = -1 },
 		"`learning_rate_min` is 0.1, above learning_rate_max = 0.01": func(c *config) { c.AdaptiveKL, c.LearningRateMin = 0.01, 0.1 },
-		"`adaptive_kl` has the learning rate follow the divergence and anneal_env_steps = 5 the env steps": func(c *config) { c.AdaptiveKL, c.AnnealEnvSteps = 0.01, 5 },
-		"`gae_lambda` is -1, want 0 to 1":                 func(c *config) { c.GAELambda = -1 },
-		"`clip` is 0, want 1e-06 to 10":                   func(c *config) { c.Clip = 0 },
-		"`epochs` is 0, want 1 to 1000":                   func(c *config) { c.Epochs = 0 },
-		"`minibatch` is 0, want 1 to":                     func(c *config) { c.Minibatch = 0 },
-		"`entropy` is -1, want 0 to 10":                   func(c *config) { c.Entropy = -1 },
-		"`value_coef` is +Inf, want 0 to 100":             func(c *config) { c.ValueCoef = math.Inf(1) },
-		"`value_clip` is -1, want":                        func(c *config) { c.ValueClip = -1 },
-		"`max_grad_norm` is -1, want":                     func(c *config) { c.MaxGradNorm = -1 },
-		"`target_kl` is 101, want 0 to 100":               func(c *config) { c.TargetKL = 101 },
-		"`rho_bar` is 0, want 1e-06 to":                   func(c *config) { c.RhoBar = 0 },
-		"`c_bar` is 0, want 1e-06 to":                     func(c *config) { c.CBar = 0 },
-		"`adam_eps` is 0, want 1e-12 to 1":                func(c *config) { c.AdamEps = 0 },
-		"`bounds_loss_coef` is -1, want 0 to 1e+06":       func(c *config) { c.BoundsLossCoef = -1 },
-		"`adam_beta1` is 1, want 0 to 0.999999":           func(c *config) { c.AdamBeta1 = 1 },
-		"`adam_beta2` is -1, want 0 to 0.999999":          func(c *config) { c.AdamBeta2 = -1 },
-		"`recompute` is \"never\", want dataset or epoch": func(c *config) { c.Recompute = "never" },
-		"`discount` is \"add\", want replace or multiply": func(c *config) { c.Discount = "add" },
+		"`adaptive_kl` has the learning rate follow the divergence and lr_anneal_env_steps = 5 the env steps": func(c *config) { c.AdaptiveKL, c.LRAnnealEnvSteps = 0.01, 5 },
+		"`gae_lambda` is -1, want 0 to 1":                        func(c *config) { c.GAELambda = -1 },
+		"`clip` is 0, want 1e-06 to 10":                          func(c *config) { c.Clip = 0 },
+		"`epochs` is 0, want 1 to 1000":                          func(c *config) { c.Epochs = 0 },
+		"`minibatch` is 0, want 1 to":                            func(c *config) { c.Minibatch = 0 },
+		"`entropy_coef` is -1, want 0 to 10":                     func(c *config) { c.EntropyCoef = -1 },
+		"`value_coef` is +Inf, want 0 to 100":                    func(c *config) { c.ValueCoef = math.Inf(1) },
+		"`value_clip` is -1, want":                               func(c *config) { c.ValueClip = -1 },
+		"`max_grad_norm` is -1, want":                            func(c *config) { c.MaxGradNorm = -1 },
+		"`target_kl` is 101, want 0 to 100":                      func(c *config) { c.TargetKL = 101 },
+		"`rho_bar` is 0, want 1e-06 to":                          func(c *config) { c.RhoBar = 0 },
+		"`c_bar` is 0, want 1e-06 to":                            func(c *config) { c.CBar = 0 },
+		"`adam_eps` is 0, want 1e-12 to 1":                       func(c *config) { c.AdamEps = 0 },
+		"`bounds_loss_coef` is -1, want 0 to 1e+06":              func(c *config) { c.BoundsLossCoef = -1 },
+		"`adam_beta1` is 1, want 0 to 0.999999":                  func(c *config) { c.AdamBeta1 = 1 },
+		"`adam_beta2` is -1, want 0 to 0.999999":                 func(c *config) { c.AdamBeta2 = -1 },
+		"`vtrace_recompute` is \"never\", want dataset or epoch": func(c *config) { c.VTraceRecompute = "never" },
+		"`discount` is \"add\", want replace or multiply":        func(c *config) { c.Discount = "add" },
 	} {
 		err := New().Configure(func(into any) error {
 			into.(*config).Policy = "main"
@@ -180,13 +180,13 @@ func rates(t *testing.T, n int, o rigOptions) (all []ppo.Rates) {
 }
 
 func TestRates_FollowEnvSteps(t *testing.T) {
-	got := rates(t, 4, rigOptions{config: func(c *config) { c.LearningRate, c.AnnealEnvSteps, c.Clip = 1, 64, 0.5 }})
+	got := rates(t, 4, rigOptions{config: func(c *config) { c.LearningRate, c.LRAnnealEnvSteps, c.Clip = 1, 64, 0.5 }})
 	want := []ppo.Rates{{LearningRate: 1, Clip: 0.5, Entropy: 0.01}, {LearningRate: 0.5, Clip: 0.5, Entropy: 0.01},
 		{Clip: 0.5, Entropy: 0.01}, {Clip: 0.5, Entropy: 0.01}}
 	if !slices.Equal(got, want) {
 		t.Errorf("rates %v, want %v", got, want)
 	}
-	got = rates(t, 2, rigOptions{config: func(c *config) { c.LearningRate, c.AnnealEnvSteps, c.Clip, c.AnnealClip = 1, 64, 0.5, true }})
+	got = rates(t, 2, rigOptions{config: func(c *config) { c.LearningRate, c.LRAnnealEnvSteps, c.Clip, c.AnnealClip = 1, 64, 0.5, true }})
 	if got[1].Clip != 0.25 {
 		t.Errorf("clip %v half way, want 0.25", got[1].Clip)
 	}

@@ -19,8 +19,8 @@ func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 		config func(*config)
 		want   string
 	}{
-		"together": {func(c *config) {}, "clip_grad_apart = true"},
-		"apart":    {func(c *config) { c.ClipGradApart = true }, "scale the environment's rewards down"},
+		"together": {func(c *config) {}, "separate_grad_norms = true"},
+		"apart":    {func(c *config) { c.SeparateGradNorms = true }, "scale the environment's rewards down"},
 	} {
 		r := newRig(t, rigOptions{config: c.config})
 		for n := range 10 {

@@ -77,8 +77,8 @@ func (l *Learner) warnOfClip(s *ppo.Stats) {
 	}
 	l.loud.told = true
 	help := "scale the environment's rewards down, so that discounted returns are some hundred at most: larger values are hardly learned"
-	if !l.config.ClipGradApart {
-		help += "; clip_grad_apart = true or a larger max_grad_norm keeps the value's gradient from shrinking the policy's"
+	if !l.config.SeparateGradNorms {
+		help += "; separate_grad_norms = true or a larger max_grad_norm keeps the value's gradient from shrinking the policy's"
 	}
 	l.h.Log.Warn(fmt.Sprintf("gradients were more than %d times max_grad_norm in %d datasets in a row", loudNorms, loudDatasets),
 		"grad_norm", s.GradNorm, "actor_grad_norm", s.ActorGradNorm, "critic_grad_norm", s.CriticGradNorm,

@@ -14,14 +14,14 @@ import (
 
 // saved is the small part of a learner's state.
 type saved struct {
-	Network        policy.Network     `json:"network"`
-	Version        uint64             `json:"policy_version"`
-	EnvSteps       uint64             `json:"env_steps"`
-	OptimizerSteps uint64             `json:"optimizer_steps"`
-	Index          uint64             `json:"datasets"`
-	AdamSteps      uint64             `json:"adam_steps"`
-	AnnealEnvSteps uint64             `json:"anneal_env_steps"`
-	Normalizer     *policy.Normalizer `json:"normalizer,omitempty"`
+	Network          policy.Network     `json:"network"`
+	Version          uint64             `json:"policy_version"`
+	EnvSteps         uint64             `json:"env_steps"`
+	OptimizerSteps   uint64             `json:"optimizer_steps"`
+	Index            uint64             `json:"datasets"`
+	AdamSteps        uint64             `json:"adam_steps"`
+	LRAnnealEnvSteps uint64             `json:"anneal_env_steps"`
+	Normalizer       *policy.Normalizer `json:"normalizer,omitempty"`
 	// The value of the parameters is in the unit of these statistics; without them it is as it is.
 	Returns      *ppo.Returns `json:"returns,omitempty"`
 	LearningRate float32      `json:"learning_rate,omitempty"` // where it follows the divergence
@@ -58,7 +58,7 @@ func (l *Learner) Snapshot() (component.State, error) {
 	n := l.definition.Network
 	meta := saved{
 		Network: n, Version: l.version, EnvSteps: l.envSteps, OptimizerSteps: l.optimizerSteps, Index: l.index,
-		AdamSteps: s.AdamSteps, AnnealEnvSteps: l.config.AnnealEnvSteps, Normalizer: clone(l.normalizer),
+		AdamSteps: s.AdamSteps, LRAnnealEnvSteps: l.config.LRAnnealEnvSteps, Normalizer: clone(l.normalizer),
 		LearningRate: s.LearningRate,
 	}
 	if l.config.NormalizeReturns {
@@ -172,13 +172,13 @@ func (l *Learner) Restore(state component.State) error {
 		l.normalizer = from.Normalizer
 		l.normalizer.Weights(l.obsMean, l.obsScale)
 	}
-	if from.EnvSteps > 0 && from.AnnealEnvSteps != l.config.AnnealEnvSteps {
+	if from.EnvSteps > 0 && from.LRAnnealEnvSteps != l.config.LRAnnealEnvSteps {
 		l.h.Log.Warn("the schedule of the learning rate is not that of the saved run",
-			"anneal_env_steps", l.config.AnnealEnvSteps, "saved", from.AnnealEnvSteps)
+			"lr_anneal_env_steps", l.config.LRAnnealEnvSteps, "saved", from.LRAnnealEnvSteps)
 	}
-	if end := l.config.AnnealEnvSteps; end > 0 && from.EnvSteps >= end {
+	if end := l.config.LRAnnealEnvSteps; end > 0 && from.EnvSteps >= end {
 		l.h.Log.Warn("the learning rate is 0 from here on: its schedule has ended, and nothing more is learned", "env_steps", from.EnvSteps,
-			"anneal_env_steps", end, "help", "set anneal_env_steps of "+l.h.Name+" to more env steps than the run is to make, or to 0 for a rate that stays")
+			"lr_anneal_env_steps", end, "help", "set lr_anneal_env_steps of "+l.h.Name+" to more env steps than the run is to make, or to 0 for a rate that stays")
 	}
 	l.version, l.envSteps = from.Version, from.EnvSteps
 	l.optimizerSteps, l.index = from.OptimizerSteps, from.Index

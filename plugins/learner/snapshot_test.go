@@ -20,7 +20,7 @@ func normalised() policy.Network {
 
 func TestRestore_GoesOnAsIfNothingHadHappened(t *testing.T) {
 	for name, n := range map[string]policy.Network{"plain": plain(), "normalised": normalised()} {
-		o := rigOptions{network: n, seed: 3, config: func(c *config) { c.AnnealEnvSteps = 1000 }}
+		o := rigOptions{network: n, seed: 3, config: func(c *config) { c.LRAnnealEnvSteps = 1000 }}
 		whole := newRig(t, o)
 		for k := range 4 {
 			whole.teach(t, k, uint64(k), nil)
@@ -53,10 +53,10 @@ func TestRestore_GoesOnAsIfNothingHadHappened(t *testing.T) {
 }
 
 func TestRestore_SaysThatTheScheduleIsAnotherOne(t *testing.T) {
-	r := newRig(t, rigOptions{config: func(c *config) { c.AnnealEnvSteps = 1000 }})
+	r := newRig(t, rigOptions{config: func(c *config) { c.LRAnnealEnvSteps = 1000 }})
 	r.teach(t, 0, 0, nil)
-	next := newRig(t, rigOptions{config: func(c *config) { c.AnnealEnvSteps = 2000 }, restore: r.saved(t)})
-	if got := next.Log.String(); !strings.Contains(got, "anneal_env_steps=2000 saved=1000") {
+	next := newRig(t, rigOptions{config: func(c *config) { c.LRAnnealEnvSteps = 2000 }, restore: r.saved(t)})
+	if got := next.Log.String(); !strings.Contains(got, "lr_anneal_env_steps=2000 saved=1000") {
 		t.Errorf("log %q, want both schedules", got)
 	}
 }
@@ -65,12 +65,12 @@ func TestRestore_SaysThatTheScheduleIsAnotherOne(t *testing.T) {
 func TestRestore_WarnsThatTheScheduleHasEnded(t *testing.T) {
 	const said = "the learning rate is 0 from here on"
 	for end, want := range map[uint64]bool{1: true, 8: true, 1 << 20: false, 0: false} {
-		config := func(c *config) { c.AnnealEnvSteps = end }
+		config := func(c *config) { c.LRAnnealEnvSteps = end }
 		r := newRig(t, rigOptions{config: config})
 		r.teach(t, 0, 0, nil)
 		next := newRig(t, rigOptions{config: config, restore: r.saved(t)})
 		if got := next.Log.String(); strings.Contains(got, said) != want {
-			t.Errorf("anneal_env_steps = %d: the log is %q, said is to be %v", end, got, want)
+			t.Errorf("lr_anneal_env_steps = %d: the log is %q, said is to be %v", end, got, want)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestWeights_AreThePublishedOnes(t *testing.T) {
 }
 
 func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
-	r := newRig(t, rigOptions{network: normalised(), config: func(c *config) { c.AnnealEnvSteps = 1000 }})
+	r := newRig(t, rigOptions{network: normalised(), config: func(c *config) { c.LRAnnealEnvSteps = 1000 }})
 	r.teach(t, 0, 0, nil)
 	r.teach(t, 1, 1, nil)
 	old := r.saved(t)

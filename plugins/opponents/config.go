@@ -9,14 +9,14 @@ import (
 
 // config is the table of a pool.
 type config struct {
-	Policy    string  `toml:"policy"`     // name of the [policy] table that acts with its versions
-	Keep      int     `toml:"keep"`       // newest versions kept, in addition to the first
-	Every     uint64  `toml:"every"`      // policy versions from one kept to the next
-	DrawEvery uint64  `toml:"draw_every"` // versions received from one draw to the next
-	Newest    float64 `toml:"newest"`     // probability that the newest kept one is taken; else all are equally likely
+	Policy            string  `toml:"policy"`              // name of the [policy] table that acts with its versions
+	Keep              int     `toml:"keep"`                // newest versions kept, in addition to the first
+	EveryVersions     uint64  `toml:"every_versions"`      // policy versions from one kept to the next
+	DrawEveryVersions uint64  `toml:"draw_every_versions"` // versions received from one draw to the next
+	Newest            float64 `toml:"newest"`              // probability that the newest kept one is taken; else all are equally likely
 }
 
-func defaults() config { return config{Keep: 10, Every: 20, DrawEvery: 1} }
+func defaults() config { return config{Keep: 10, EveryVersions: 20, DrawEveryVersions: 1} }
 
 // maxKeep bounds the versions of a pool, which lie in memory and in each checkpoint.
 const maxKeep = 1000
@@ -32,11 +32,11 @@ func (c *config) validate() error {
 	if c.Keep < 1 || c.Keep > maxKeep {
 		bad("keep", "is %d, want 1 to %d", c.Keep, maxKeep)
 	}
-	if c.Every < 1 {
-		bad("every", "is %d, want 1 or more", c.Every)
+	if c.EveryVersions < 1 {
+		bad("every_versions", "is %d, want 1 or more", c.EveryVersions)
 	}
-	if c.DrawEvery < 1 {
-		bad("draw_every", "is %d, want 1 or more", c.DrawEvery)
+	if c.DrawEveryVersions < 1 {
+		bad("draw_every_versions", "is %d, want 1 or more", c.DrawEveryVersions)
 	}
 	if !(c.Newest >= 0 && c.Newest <= 1) {
 		bad("newest", "is %g, want 0 to 1", c.Newest)

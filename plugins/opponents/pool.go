@@ -166,7 +166,7 @@ func (p *Pool) receive(m *hostabi.Message) error {
 	if p.received > 0 && m.PolicyVersion == p.newest {
 		return nil
 	}
-	due := len(p.kept) == 0 || m.PolicyVersion >= p.kept[len(p.kept)-1].number+p.config.Every
+	due := len(p.kept) == 0 || m.PolicyVersion >= p.kept[len(p.kept)-1].number+p.config.EveryVersions
 	if due {
 		if err := p.take(m.Handle); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (p *Pool) receive(m *hostabi.Message) error {
 	}
 	p.newest = m.PolicyVersion
 	p.received++
-	if (p.received-1)%p.config.DrawEvery != 0 {
+	if (p.received-1)%p.config.DrawEveryVersions != 0 {
 		return nil
 	}
 	return p.draw()

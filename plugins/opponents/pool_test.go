@@ -29,7 +29,7 @@ func kept(t *testing.T, c *Pool) []uint64 {
 }
 
 func TestPool_KeepsTheFirstVersionAndTheNewest(t *testing.T) {
-	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.Every = 3, 2 })
+	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.EveryVersions = 3, 2 })
 	for _, step := range []struct{ upTo, from uint64 }{{0, 0}, {1, 1}, {3, 2}, {8, 4}, {13, 9}} {
 		r.learn(t, upTo(step.from, step.upTo)...)
 		want := map[uint64][]uint64{0: {0}, 1: {0}, 3: {0, 2}, 8: {0, 4, 6, 8}, 13: {0, 8, 10, 12}}[step.upTo]
@@ -79,7 +79,7 @@ func TestPool_DrawsByItsRule(t *testing.T) {
 }
 
 func TestPool_DrawsAnewEveryFewVersions(t *testing.T) {
-	r, c := newPool(t, seed(3), component.State{}, func(c *config) { c.Keep, c.Every, c.DrawEvery, c.Newest = 5, 1, 4, 1 })
+	r, c := newPool(t, seed(3), component.State{}, func(c *config) { c.Keep, c.EveryVersions, c.DrawEveryVersions, c.Newest = 5, 1, 4, 1 })
 	r.learn(t, upTo(0, 12)...)
 	if want := []uint64{0, 4, 8, 12}; !slices.Equal(r.published, want) {
 		t.Errorf("published %v, want %v", r.published, want)
@@ -95,7 +95,7 @@ func TestPool_DrawsAnewEveryFewVersions(t *testing.T) {
 
 func TestPool_DrawsDependOnSeedAndNameAlone(t *testing.T) {
 	play := func(seedOf uint64, versions []uint64) []uint64 {
-		r, _ := newPool(t, seed(seedOf), component.State{}, func(c *config) { c.Every = 1 })
+		r, _ := newPool(t, seed(seedOf), component.State{}, func(c *config) { c.EveryVersions = 1 })
 		r.learn(t, versions...)
 		return r.published
 	}
@@ -114,7 +114,7 @@ func TestPool_DrawsDependOnSeedAndNameAlone(t *testing.T) {
 // A pool that continues from its state draws, publishes and keeps the same versions as without the break, wherever that is:
 // also where the published version is kept no more.
 func TestPool_ContinuesExactly(t *testing.T) {
-	set := func(c *config) { c.Keep, c.Every, c.DrawEvery = 2, 1, 5 }
+	set := func(c *config) { c.Keep, c.EveryVersions, c.DrawEveryVersions = 2, 1, 5 }
 	whole, unbroken := newPool(t, seed(9), component.State{}, set)
 	whole.learn(t, upTo(0, 60)...)
 	evicted := false
@@ -167,7 +167,7 @@ func TestPool_DropsVersionsOfAnotherNetwork(t *testing.T) {
 }
 
 func TestPool_RefusesADamagedState(t *testing.T) {
-	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.Every, c.DrawEvery = 1, 1, 3 })
+	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.EveryVersions, c.DrawEveryVersions = 1, 1, 3 })
 	r.learn(t, upTo(0, 5)...)
 	s := written(t, c)
 	damaged := func(change func(s *savedPool)) component.State {
@@ -246,7 +246,7 @@ func TestPool_ClaimsNoTrajectoryThatIsLearnedFrom(t *testing.T) {
 
 // Hearing of a version keeps and draws, in memory that is there already.
 func TestPool_DoesNotAllocateByMessage(t *testing.T) {
-	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.Every, c.Newest = 2, 1, 0.5 })
+	r, c := newPool(t, seed(1), component.State{}, func(c *config) { c.Keep, c.EveryVersions, c.Newest = 2, 1, 0.5 })
 	r.learn(t, upTo(0, 10)...)
 	number := uint64(10)
 	allocs := testing.AllocsPerRun(200, func() {
@@ -261,11 +261,11 @@ func TestPool_DoesNotAllocateByMessage(t *testing.T) {
 
 func TestPool_Configuration(t *testing.T) {
 	for want, change := range map[string]func(*config){
-		"policy":     func(c *config) { c.Policy = "" },
-		"keep":       func(c *config) { c.Keep = 0 },
-		"every":      func(c *config) { c.Every = 0 },
-		"draw_every": func(c *config) { c.DrawEvery = 0 },
-		"newest":     func(c *config) { c.Newest = 1.5 },
+		"policy":              func(c *config) { c.Policy = "" },
+		"keep":                func(c *config) { c.Keep = 0 },
+		"every_versions":      func(c *config) { c.EveryVersions = 0 },
+		"draw_every_versions": func(c *config) { c.DrawEveryVersions = 0 },
+		"newest":              func(c *config) { c.Newest = 1.5 },
 	} {
 		err := New().Configure(func(into any) error {
 			c := into.(*config)

@@ -114,7 +114,7 @@ func (b *batch) tolerates(fault error) bool {
 		return false
 	}
 	b.version.faults.Inc()
-	c.h.Log.Warn("a wrapper has failed: the step goes on without it", "error", fault, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
+	c.h.Log.Warn("a wrapper has failed: the step goes on without it", "error", fault, "restart", c.counted(), "max_restarts", c.config.MaxRestarts)
 	return true
 }
 

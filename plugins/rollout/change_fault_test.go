@@ -60,8 +60,8 @@ func testFall(t *testing.T, w *world, o component.EnvChange, kind string) {
 		t.Errorf("rolled back because of %v, want %s", w.rolledBack[0], kind)
 	}
 	w.more(4)
-	if len(w.rolledBack) != 1 || len(w.went) > 1 || w.c.restarted != 0 || w.counter("rollout/restarts") != 0 {
-		t.Errorf("rolled back %d times, went %d, %d restarts", len(w.rolledBack), len(w.went), w.c.restarted)
+	if len(w.rolledBack) != 1 || len(w.went) > 1 || w.c.restarted.All() != 0 || w.counter("rollout/restarts") != 0 {
+		t.Errorf("rolled back %d times, went %d, %d restarts", len(w.rolledBack), len(w.went), w.c.restarted.All())
 	}
 	w.wantOpen(map[int]int{1: w.c.config.Splits})
 	if got := w.counter("version/" + w.plugins[2].Hash()[:8] + "/faults"); got != 1 {
@@ -113,9 +113,9 @@ func TestProbation_EndsWithSettle(t *testing.T) {
 			p.Settle()
 			w.wantOpen(map[int]int{2: 1})
 		}
-		w.run(func() bool { return len(w.rolledBack) > 0 || w.c.restarted > 0 })
-		if back := len(w.rolledBack) == 1; back == settle || back && w.c.restarted != 0 {
-			t.Errorf("settled %v: rolled back %v, %d restarts", settle, w.rolledBack, w.c.restarted)
+		w.run(func() bool { return len(w.rolledBack) > 0 || w.c.restarted.All() > 0 })
+		if back := len(w.rolledBack) == 1; back == settle || back && w.c.restarted.All() != 0 {
+			t.Errorf("settled %v: rolled back %v, %d restarts", settle, w.rolledBack, w.c.restarted.All())
 		}
 		if !settle && !strings.Contains(w.rolledBack[0].Error(), "at step 40112") {
 			t.Errorf("rolled back because of %v", w.rolledBack[0])
@@ -141,7 +141,7 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 			o := component.EnvChange{Plugin: plugin, At: component.AtStep, Probation: true, OnFault: func(error) bool { asked++; return false }}
 			w.loose = true
 			p := w.change(2, o)
-			w.run(func() bool { return w.c.restarted > 1 })
+			w.run(func() bool { return w.c.restarted.All() > 1 })
 			if asked != 1 || len(w.rolledBack) != 0 {
 				t.Errorf("%s, %d splits: asked %d times, rolled back %v; want 1 and none", version, splits, asked, w.rolledBack)
 			}
@@ -162,7 +162,7 @@ func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 				var w *world
 				w = newWorld(t, worldOptions{splits: 2, flaws: map[int]func(*plugintest.Script){2: func(s *plugintest.Script) {
 					s.Cue = func(at plugintest.At) plugintest.Cue {
-						if !at.Reset && at.Env == 4 && at.Calls >= 2 && w.c.restarted == 0 { // until somebody notices
+						if !at.Reset && at.Env == 4 && at.Calls >= 2 && w.c.restarted.All() == 0 { // until somebody notices
 							return cue
 						}
 						return plugintest.Nothing
@@ -173,8 +173,8 @@ func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 				w.loose = true
 				w.change(2, component.EnvChange{At: boundary})
 				w.more(8)
-				if w.c.restarted != 1 || len(w.rolledBack) != 0 {
-					t.Errorf("%d restarts, rolled back %v; want 1 and none\n%s", w.c.restarted, w.rolledBack, w.Log.String())
+				if w.c.restarted.All() != 1 || len(w.rolledBack) != 0 {
+					t.Errorf("%d restarts, rolled back %v; want 1 and none\n%s", w.c.restarted.All(), w.rolledBack, w.Log.String())
 				}
 				w.wantOpen(map[int]int{2: 2})
 				w.balance()
@@ -192,8 +192,8 @@ func TestChange_AFaultOfTheOldOnesIsABoundary(t *testing.T) {
 		w.loose = true
 		w.change(2, component.EnvChange{At: boundary})
 		w.more(3)
-		if w.c.restarted != 0 || w.went[0].Envs != 6 || w.went[0].Truncated != 0 {
-			t.Errorf("%v: %d restarts, went %+v", boundary, w.c.restarted, w.went)
+		if w.c.restarted.All() != 0 || w.went[0].Envs != 6 || w.went[0].Truncated != 0 {
+			t.Errorf("%v: %d restarts, went %+v", boundary, w.c.restarted.All(), w.went)
 		}
 		w.balance()
 	}
@@ -329,8 +329,8 @@ func TestKeepState_WhatIsRefusedInTheMiddleEndsAllEpisodes(t *testing.T) {
 				t.Errorf("log %s", w.Log.String())
 			}
 			w.more(2)
-			if w.c.restarted != 0 {
-				t.Errorf("%d restarts", w.c.restarted)
+			if w.c.restarted.All() != 0 {
+				t.Errorf("%d restarts", w.c.restarted.All())
 			}
 			w.balance()
 		}
@@ -401,8 +401,8 @@ func TestTrial_AFaultBeforeItBegins(t *testing.T) {
 			t.Errorf("environment %d is of version %d", env, v)
 		}
 	}
-	if w.c.restarted != 1 {
-		t.Errorf("%d restarts, want 1", w.c.restarted)
+	if w.c.restarted.All() != 1 {
+		t.Errorf("%d restarts, want 1", w.c.restarted.All())
 	}
 	w.balance()
 }

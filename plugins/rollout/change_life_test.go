@@ -378,6 +378,6 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	w.balance()
 	w.wantOpen(map[int]int{2: o.splits})
 	if open == 0 || len(w.went) < 5 {
-		t.Logf("%d refused, %d went, %d rolled back, %d restarts", open, len(w.went), len(w.rolledBack), w.c.restarted)
+		t.Logf("%d refused, %d went, %d rolled back, %d restarts", open, len(w.went), len(w.rolledBack), w.c.restarted.All())
 	}
 }

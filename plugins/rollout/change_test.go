@@ -65,8 +65,8 @@ func testChanges(t *testing.T, o worldOptions, c component.EnvChange) {
 		w.more(3)
 	}
 	w.balance()
-	if w.c.restarted != 0 {
-		t.Errorf("%d restarts", w.c.restarted)
+	if w.c.restarted.All() != 0 {
+		t.Errorf("%d restarts", w.c.restarted.All())
 	}
 	if w.told == 0 {
 		t.Error("no episode ended: the test looks at too little")

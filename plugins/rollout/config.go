@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -13,13 +14,14 @@ import (
 
 // config is the component's table.
 type config struct {
-	Env         string `toml:"env"`          // name of an [env] table
-	Envs        int    `toml:"envs"`         // environments of one instance
-	Splits      int    `toml:"splits"`       // parts they are stepped in
-	Horizon     int    `toml:"horizon"`      // steps of a trajectory
-	Blocks      int    `toml:"blocks"`       // trajectory blocks per split; synchronous mode uses 1
-	MaxRestarts int    `toml:"max_restarts"` // faults of one instance before the run fails
-	Layout      string `toml:"layout"`       // of observations: auto, aos, soa
+	Env           string        `toml:"env"`            // name of an [env] table
+	Envs          int           `toml:"envs"`           // environments of one instance
+	Splits        int           `toml:"splits"`         // parts they are stepped in
+	Horizon       int           `toml:"horizon"`        // steps of a trajectory
+	Blocks        int           `toml:"blocks"`         // trajectory blocks per split; synchronous mode uses 1
+	MaxRestarts   int           `toml:"max_restarts"`   // faults of one instance within RestartWindow before the run fails
+	RestartWindow time.Duration `toml:"restart_window"` // faults are forgotten after this long; 0 = never
+	Layout        string        `toml:"layout"`         // of observations: auto, aos, soa
 
 	ResetParams   bool `toml:"reset_params"`   // another component writes the parameters of the episodes to come
 	ShapedRewards bool `toml:"shaped_rewards"` // another component writes the rewards to learn from, after a block's last step

@@ -76,7 +76,7 @@ func (s *split) fault(err error) {
 		}
 		c.h.Fail(err)
 	case noRestarts:
-		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
+		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.counted()))
 	case ownerReplaces:
 		c.lostSteps.Add(uint64(s.rows.validBefore(s.t)))
 		s.abort()
@@ -90,7 +90,7 @@ func (s *split) fault(err error) {
 // situation counts a fault and has it take a change on probation back, or asks the owner of a component on probation.
 func (s *split) situation(err error) situation {
 	c := s.rows.c
-	x := situation{fault: isFault(err), beside: s.versions != nil, restarts: c.restarted < c.config.MaxRestarts}
+	x := situation{fault: isFault(err), beside: s.versions != nil, restarts: c.mayRestart()}
 	if x.fault {
 		s.batch.version.faults.Inc()
 	}
@@ -125,7 +125,7 @@ func (s *split) restart(err error) {
 func (s *split) tellLost(err error) {
 	c, lost := s.rows.c, s.rows.validBefore(s.t)
 	c.lostSteps.Add(uint64(lost))
-	restart := c.restarted
+	restart := c.counted()
 	c.first.tell(func() {
 		c.h.Log.Warn("environments restarted", "error", err, "restart", restart, "max_restarts", c.config.MaxRestarts, "lost_env_steps", lost)
 	})

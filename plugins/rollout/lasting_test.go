@@ -62,7 +62,7 @@ func TestS29_StatisticsSurviveFaultsAndChanges(t *testing.T) {
 	t.Run("fault", func(t *testing.T) {
 		w, largest := learnedWorld(t, worldOptions{splits: 2, flaws: map[int]func(*plugintest.Script){1: at(1, 24, plugintest.Trap)}})
 		w.loose = true
-		w.run(func() bool { return w.c.restarted > 0 })
+		w.run(func() bool { return w.c.restarted.All() > 0 })
 		check(t, w, largest)
 	})
 	for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {

@@ -35,7 +35,7 @@ type shared struct {
 	swap                                        struct{ ended, kept, dropped *stat.Counter }
 	pause                                       *stat.Histogram
 	known                                       knownVersions
-	restarted                                   int
+	restarted                                   component.Restarts
 	life                                        int    // tells apart the times when environments begin without a state
 	attempts                                    int    // how often environments got new seeds, from lifeAttempts on for each life
 	begun                                       uint64 // blocks, by all splits
@@ -79,14 +79,20 @@ func (c *shared) blocksPerSplit() int {
 
 // spend takes one restart from the budget; it reports false if there is none left.
 func (c *shared) spend() bool {
-	if c.restarted >= c.config.MaxRestarts {
+	if !c.mayRestart() {
 		return false
 	}
-	c.restarted++
+	c.restarted.Count()
 	c.attempts++
 	c.restarts.Add(1)
 	return true
 }
+
+// mayRestart reports whether there is a restart left.
+func (c *shared) mayRestart() bool { return c.counted() < c.config.MaxRestarts }
+
+// counted returns how many restarts count against max_restarts now.
+func (c *shared) counted() int { return c.restarted.Within(c.config.RestartWindow) }
 
 // Room in each life: for instances that begin during the run, until it is resumed, and for attempts.
 const (

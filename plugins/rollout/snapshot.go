@@ -59,7 +59,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			state.Blobs[blobName(i)] = instance
 		}
 		splits = append(splits, splitState{
-			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
+			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted.All(), Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.rows.phantom), Accounts: slices.Clone(s.rows.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.rows.reports.save(),
 			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.rows.acting.by), Played: slices.Clone(s.rows.acting.played), Params: slices.Clone(s.params), Held: s.rows.heldDecisions(),
@@ -120,7 +120,7 @@ func (c *Rollout) Restore(state component.State) error {
 		if err := s.restore(&splits[i], state.Blobs[blobName(i)]); err != nil {
 			return fmt.Errorf("split %d: %w", i, err)
 		}
-		c.restarted = splits[i].Restarted
+		c.restarted.Restore(splits[i].Restarted)
 	}
 	return nil
 }

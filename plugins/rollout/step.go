@@ -197,6 +197,6 @@ func (s *split) loseSome(err error) bool {
 			n++
 		}
 	}
-	c.h.Log.Warn("environments lost", "error", err, "envs", n, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
+	c.h.Log.Warn("environments lost", "error", err, "envs", n, "restart", c.counted(), "max_restarts", c.config.MaxRestarts)
 	return true
 }

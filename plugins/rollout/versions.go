@@ -350,7 +350,7 @@ func (d *versions) loseBatch(b *batch, err error) error {
 	if !isFault(err) || !leaving && !d.rows.c.spend() {
 		return err
 	}
-	d.rows.c.h.Log.Warn("environments lost next to others", "error", err, "restart", d.rows.c.restarted, "max_restarts", d.rows.c.config.MaxRestarts)
+	d.rows.c.h.Log.Warn("environments lost next to others", "error", err, "restart", d.rows.c.counted(), "max_restarts", d.rows.c.config.MaxRestarts)
 	if lost := env.Lost(err); lost != nil {
 		for _, span := range lost {
 			for env := max(span.First, 0); env < min(span.First+span.Count, d.rows.c.envs()); env++ {

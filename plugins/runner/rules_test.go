@@ -44,7 +44,7 @@ func TestTheEndOfTheScheduleIsSaidOnce(t *testing.T) {
 		if strings.Count(said, message) != 1 {
 			t.Errorf("said not once, but: %q", said)
 		}
-		for _, key := range []string{"component.learner.anneal_env_steps", "run.stop.env_steps", "env_steps=4096"} {
+		for _, key := range []string{"component.learner.lr_anneal_env_steps", "run.stop.env_steps", "env_steps=4096"} {
 			if !strings.Contains(said, key) {
 				t.Errorf("%q lacks %s", said, key)
 			}

@@ -158,8 +158,8 @@ func (rn *Runner) begin(*hostabi.Message) {
 	rn.began = time.Now()
 	rn.rate.Observe(rn.began, float64(rn.envStepsMade()))
 	rn.timers = append(rn.timers, rn.h.Receiver.Every(rn.config.Every, rn.tick))
-	if wall := rn.h.Run.Stop.Wall; wall > 0 {
-		rn.timers = append(rn.timers, rn.h.Receiver.After(wall-rn.wallHad, func() { rn.stop(component.StopWall) }))
+	if wall := rn.h.Run.Stop.WallTime; wall > 0 {
+		rn.timers = append(rn.timers, rn.h.Receiver.After(wall-rn.wallHad, func() { rn.stop(component.StopWallTime) }))
 	}
 	rn.syncEnvs()
 	rn.publish()
@@ -337,7 +337,7 @@ func (rn *Runner) checkRate() {
 	}
 	rn.rateEnded = true
 	rn.h.Log.Warn("the learning rate has reached 0: nothing more is learned", "env_steps", rn.trained, "help",
-		"component.learner.anneal_env_steps says when it does, run.stop.env_steps when the run ends")
+		"component.learner.lr_anneal_env_steps says when it does, run.stop.env_steps when the run ends")
 }
 
 // Stop shows the last state, if there is anything to show, and closes the files. The loop has ended.

@@ -67,11 +67,11 @@ func TestRunEndsAtItsEnvSteps(t *testing.T) {
 }
 
 func TestRunEndsAtItsWallTime(t *testing.T) {
-	watch(t, setup{run: component.Run{Stop: component.StopRule{Wall: 90 * time.Second}}, envs: 1}, func(t *testing.T, g *rig) {
+	watch(t, setup{run: component.Run{Stop: component.StopRule{WallTime: 90 * time.Second}}, envs: 1}, func(t *testing.T, g *rig) {
 		time.Sleep(89 * time.Second)
 		g.wantStops() // after 89 s
 		time.Sleep(time.Second)
-		g.wantStops(component.StopWall)
+		g.wantStops(component.StopWallTime)
 	})
 }
 
@@ -230,7 +230,7 @@ func (g *rig) play(from, to int) {
 
 func TestResumedRunGoesOnAsTheUnbrokenOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := component.StopRule{Return: new(60.0), Window: 10, Wall: time.Hour}
+		rule := component.StopRule{Return: new(60.0), Window: 10, WallTime: time.Hour}
 		unbroken, broken := t.TempDir(), t.TempDir()
 		g := start(t, setup{run: component.Run{Dir: unbroken, Synchronous: true, Stop: rule}, envs: 4})
 		g.play(0, 30)

@@ -19,7 +19,7 @@ func ExampleTimer() {
 			late := h.After(time.Hour, func() { fmt.Println("an hour has passed") })
 			h.After(20*time.Millisecond, func() {
 				fmt.Println("stopped before it was due:", late.Stop())
-				h.Stop(component.StopWall)
+				h.Stop(component.StopWallTime)
 			})
 		},
 	}, "run.stop.env_steps=1_000_000_000")

@@ -49,7 +49,7 @@ type StopReason string
 const (
 	StopReturn   StopReason = "return"
 	StopEnvSteps StopReason = "env_steps"
-	StopWall     StopReason = "wall"
+	StopWallTime StopReason = "wall_time"
 )
 
 // Timer is a future call. Stop prevents it, and reports whether it could still have happened.

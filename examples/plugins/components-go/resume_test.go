@@ -72,7 +72,7 @@ func TestChooser_AResumedRunBeginsBlocksInTheSameOrder(t *testing.T) {
 }
 
 // anneal is where the learning rate ends, whenever the run does.
-const anneal = "component.learner.anneal_env_steps=8192"
+const anneal = "component.learner.lr_anneal_env_steps=8192"
 
 // interrupted trains until stop, and then resumes until end. exact is the run's report of an exact resumption.
 func (x *example) interrupted(t *testing.T, keys string, stop, end int, sets ...string) (r *session.Result, exact bool) {

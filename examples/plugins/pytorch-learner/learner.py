@@ -54,7 +54,7 @@ class Learner(rlhost.Learner):
 
     def learner_state(self):
         meta, tensors = self.trainer.state()
-        return rlhost.State({**meta, "anneal_env_steps": self.config.anneal_env_steps}, tensors)
+        return rlhost.State({**meta, "anneal_env_steps": self.config.lr_anneal_env_steps}, tensors)
 
     def set_learner_state(self, state):
         self.trainer.set_state(state.meta, state.tensors)

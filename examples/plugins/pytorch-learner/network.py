@@ -78,7 +78,7 @@ class Gaussian(nn.Module):
         self.register_buffer("edges", torch.tensor(box.edges).t(), persistent=False)
         self.least, self.most = box.log_std_min, box.log_std_max
         self.head = linear(inputs, box.outputs, 0.01)
-        self.log_std = nn.Identity() if box.log_std == "state" else Append(box.elems, box.log_std_init, box.log_std == "free")
+        self.log_std = nn.Identity() if box.log_std == "network" else Append(box.elems, box.log_std_init, box.log_std == "parameter")
 
     def forward(self, x):
         return self.log_std(self.head(x))

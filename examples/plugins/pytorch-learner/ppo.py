@@ -189,7 +189,7 @@ def clip(network, c):
     if not (actor and critic):
         norms = norms[:1] * 3
     if c.max_grad_norm:
-        for part, norm in zip((actor, critic), norms[1:] if c.clip_grad_apart else norms[:1] * 2):
+        for part, norm in zip((actor, critic), norms[1:] if c.separate_grad_norms else norms[:1] * 2):
             nn.utils.clip_grads_with_norm_(part, c.max_grad_norm, norm)
     return torch.stack(norms)
 
@@ -233,7 +233,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     value = unit.normal(value)
     for epoch in range(c.epochs):
         r.epochs += 1
-        if epoch == 0 or c.vtrace and c.recompute == "epoch":
+        if epoch == 0 or c.vtrace and c.vtrace_recompute == "epoch":
             advantage, returns = targets(d, c, log_probs(network, d, obs) if c.vtrace else None)
             raw, returns = returns, unit.normal(returns)
         if epoch == 0:
@@ -387,7 +387,7 @@ class Trainer:
     def learn(self, dataset, learning_rate, clip, index):
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
         statistics = [x.to(self.device) for x in self.normalizer.weights()] if self.normalizer else None
-        rates = Rates(learning_rate, clip, self.config.entropy)
+        rates = Rates(learning_rate, clip, self.config.entropy_coef)
         report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics, self.returns,
                         self.following)
         if self.normalizer:

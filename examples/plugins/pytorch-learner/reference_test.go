@@ -62,7 +62,7 @@ func tableOf(m *policy.MLP, chunk int) (t table) {
 	if m.Core != nil {
 		t.Net.Core, t.Net.Chunk = map[string]any{"kind": m.Core.Kind, "size": m.Core.Size}, chunk
 	}
-	t.Action.LogStd, t.Action.LogStdInit, t.Action.Squash, t.Action.Rescale = cmp.Or(m.LogStd, policy.FreeStd), m.LogStdInit, "none", true
+	t.Action.LogStd, t.Action.LogStdInit, t.Action.Squash, t.Action.Rescale = cmp.Or(m.LogStd, policy.ParameterStd), m.LogStdInit, "none", true
 	for _, d := range m.Policy {
 		if d.Gaussian == nil {
 			continue
@@ -112,8 +112,8 @@ func references() map[string]func(t *testing.T) component.State {
 		},
 		"vtrace": func(t *testing.T) component.State {
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 13, 3, true, 1.2, 0.9, ppo.RecomputeEpoch
-			c.ClipGradApart = true
+			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.VTraceRecompute = 13, 3, true, 1.2, 0.9, ppo.RecomputeEpoch
+			c.SeparateGradNorms = true
 			return learned(t, net, c, policytest.Options{Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
 		},
 		"returns": func(t *testing.T) component.State {
@@ -123,15 +123,15 @@ func references() map[string]func(t *testing.T) component.State {
 		},
 		"box": func(t *testing.T) component.State {
 			n := net
-			n.Heads = actions(policy.FreeStd, -0.3, box(2, head.Free))
+			n.Heads = actions(policy.ParameterStd, -0.3, box(2, head.Free))
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
+			c.Minibatch, c.Epochs, c.AdaptiveKL, c.SeparateGradNorms = 16, 3, 0.02, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
 		},
 		"bounded": func(t *testing.T) component.State { // deviations within their bounds, and means that cost beyond the action's bounds
 			n, steer := net, box(2, head.Free)
 			steer.Gaussian.LogStd = head.Range{Min: -0.2, Max: 0.3}
-			n.Heads = actions(policy.StateStd, 0, steer)
+			n.Heads = actions(policy.NetworkStd, 0, steer)
 			n.PolicyGain = 2
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.BoundsLossCoef = 16, 3, 0.2
@@ -139,7 +139,7 @@ func references() map[string]func(t *testing.T) component.State {
 		},
 		"squashed": func(t *testing.T) component.State {
 			n := net
-			n.ShareTrunk, n.NormalizeObs, n.Heads = true, true, actions(policy.StateStd, 0, box(3, head.Tanh))
+			n.ShareTrunk, n.NormalizeObs, n.Heads = true, true, actions(policy.NetworkStd, 0, box(3, head.Tanh))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace = 13, 3, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 1, SoA: true, Seed: 8})
@@ -161,9 +161,9 @@ func references() map[string]func(t *testing.T) component.State {
 		"lstm": func(t *testing.T) component.State {
 			n := net
 			n.Hidden, n.Core = []int{7}, &policy.Core{Kind: policy.CoreLSTM, Size: 5}
-			n.Heads = actions(policy.FreeStd, -0.2, box(2, head.Free))
+			n.Heads = actions(policy.ParameterStd, -0.2, box(2, head.Free))
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.VTrace, c.Recompute, c.ClipGradApart = 16, 3, true, ppo.RecomputeEpoch, true
+			c.Minibatch, c.Epochs, c.VTrace, c.VTraceRecompute, c.SeparateGradNorms = 16, 3, true, ppo.RecomputeEpoch, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 12})
 		},
 		"start": func(t *testing.T) component.State {
@@ -178,22 +178,22 @@ func references() map[string]func(t *testing.T) component.State {
 			n.ShareTrunk, n.NormalizeObs = true, true
 			n.Heads = actions("", 0, policy.Dist{Start: 2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 5}}})
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.VTrace, c.Recompute = 13, 3, true, ppo.RecomputeEpoch
+			c.Minibatch, c.Epochs, c.VTrace, c.VTraceRecompute = 13, 3, true, ppo.RecomputeEpoch
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, SoA: true, Seed: 14})
 		},
 		"multibinary": func(t *testing.T) component.State {
 			n := net
 			n.Heads = actions("", 0, policy.Dist{Bernoulli: &head.Bernoulli{N: 4}})
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.KLCoef, c.ClipGradApart = 16, 3, 0.3, true
+			c.Minibatch, c.Epochs, c.KLCoef, c.SeparateGradNorms = 16, 3, 0.3, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 15})
 		},
 		"several": func(t *testing.T) component.State {
 			n := net
-			n.Heads = actions(policy.FreeStd, -0.3, box(2, head.Free), policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}},
+			n.Heads = actions(policy.ParameterStd, -0.3, box(2, head.Free), policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}},
 				policy.Dist{Bernoulli: &head.Bernoulli{N: 2}}, box(1, head.Free))
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
+			c.Minibatch, c.Epochs, c.AdaptiveKL, c.SeparateGradNorms = 16, 3, 0.02, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 16})
 		},
 		"inputs": func(t *testing.T) component.State {
@@ -207,7 +207,7 @@ func references() map[string]func(t *testing.T) component.State {
 		},
 		"turns": func(t *testing.T) component.State {
 			n := net
-			n.NormalizeObs, n.Heads = true, actions(policy.FreeStd, -0.3, policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}}, box(2, head.Free))
+			n.NormalizeObs, n.Heads = true, actions(policy.ParameterStd, -0.3, policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}}, box(2, head.Free))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace = 16, 3, true
 			return learnedInTurns(t, n, c, policytest.Options{Steps: 8, Envs: 5, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 19})
@@ -222,7 +222,7 @@ func references() map[string]func(t *testing.T) component.State {
 		"several_gru": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
-			n.Heads = actions(policy.StateStd, 0, policy.Dist{MultiCategorical: &head.MultiCategorical{Counts: []int{2, 3}}}, box(2, head.Tanh))
+			n.Heads = actions(policy.NetworkStd, 0, policy.Dist{MultiCategorical: &head.MultiCategorical{Counts: []int{2, 3}}}, box(2, head.Tanh))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace = 13, 3, true
 			return learned(t, n, c, policytest.Options{Steps: 12, Envs: 3, Blocks: 2, Masked: true, SoA: true, InvalidEvery: 5, Seed: 17})

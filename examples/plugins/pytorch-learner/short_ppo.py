@@ -49,7 +49,7 @@ class ShortPPO(rlhost.Learner):
                 policy = -torch.min(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a).mean()
                 value = 0.5 * F.mse_loss(self.run("critic", obs[at]).squeeze(1), wanted[at])
                 self.adam.zero_grad()
-                (policy + c.value_coef * value - c.entropy * entropy).backward()
+                (policy + c.value_coef * value - c.entropy_coef * entropy).backward()
                 nn.utils.clip_grad_norm_(self.net.values(), c.max_grad_norm)
                 self.adam.step()
                 self.optimizer_steps += 1

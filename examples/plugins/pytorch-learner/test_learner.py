@@ -172,7 +172,7 @@ class UpdateTest(unittest.TestCase):
 
     def test_states_have_the_boxs_deviations(self):
         config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adam_beta1=0.9, adam_beta2=0.999, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
-        box = Box(2, (-1.0, -float("inf")), (1.0, float("inf")), "free", -0.5)
+        box = Box(2, (-1.0, -float("inf")), (1.0, float("inf")), "parameter", -0.5)
         trainer = ppo.Trainer(config, 1, layout(3, (box,), [4]))
         trainer.following.begin(3e-3)
         meta, tensors = trainer.state()
@@ -275,7 +275,7 @@ class PluginTest(unittest.TestCase):
         answer = host.configure("learner", {
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
             "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
-            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"], "vtrace": c["VTrace"], "recompute": c["Recompute"], **keys},
+            "adaptive_kl": c["AdaptiveKL"], "separate_grad_norms": c["SeparateGradNorms"], "vtrace": c["VTrace"], "vtrace_recompute": c["VTraceRecompute"], **keys},
             run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": saved.meta["schema"]["spec"]},
             policies={"main": {"env": "env", "table": saved.meta["table"]}})
         self.assertEqual(answer["errors"], [])

@@ -132,7 +132,7 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh,
 			Heads: policy.Heads{Policy: []policy.Dist{gaussian(3, head.Free)}}}, shape{soa: true}),
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, ShareTrunk: true,
-			Heads: policy.Heads{LogStd: policy.StateStd, Policy: []policy.Dist{gaussian(2, head.Tanh)}}}, shape{valueClip: 0.2}),
+			Heads: policy.Heads{LogStd: policy.NetworkStd, Policy: []policy.Dist{gaussian(2, head.Tanh)}}}, shape{valueClip: 0.2}),
 		mlp(policy.MLP{Obs: 4, Hidden: []int{16}, Activation: tanh,
 			Heads: policy.Heads{LogStd: policy.FixedStd, LogStdInit: -0.5, Policy: []policy.Dist{gaussian(1, head.Free)}}}, shape{}),
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: elu, Heads: policy.Heads{
@@ -146,7 +146,7 @@ func cases() []shape {
 	bounded := gaussian(2, head.Tanh)
 	bounded.Gaussian.LogStd = head.Range{Min: -0.2, Max: 0.3}
 	all = append(all,
-		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Heads: policy.Heads{LogStd: policy.StateStd, PolicyGain: 1,
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Heads: policy.Heads{LogStd: policy.NetworkStd, PolicyGain: 1,
 			Policy: []policy.Dist{bounded}}}, shape{kinks: true}),
 		shape{name: "a gated recurrent unit", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 20}}, 3)},
 		shape{name: "long short-term memories of policy and value", net: memories(), soa: true, steps: 5, envs: 21, minibatch: 40},

@@ -36,12 +36,12 @@ func (s *suite) clippedApart(t *testing.T) {
 		t.Fatalf("the critic's gradient is %v: not large enough to matter", norms.Critic)
 	}
 	for _, c.MaxGradNorm = range []float64{norms.Critic / 4, max(norms.Actor/2, norms.Critic/1e6)} {
-		for _, c.ClipGradApart = range []bool{false, true} {
+		for _, c.SeparateGradNorms = range []bool{false, true} {
 			got, _ := s.update(t, params, c, d, 1)
 			want, _ := clipped()
 			for i, g := range got.AdamM {
 				if !near(float64(g), want[i]) {
-					t.Fatalf("max_grad_norm %v, apart = %t: gradient %d is %v, want %v", c.MaxGradNorm, c.ClipGradApart, i, g, want[i])
+					t.Fatalf("max_grad_norm %v, apart = %t: gradient %d is %v, want %v", c.MaxGradNorm, c.SeparateGradNorms, i, g, want[i])
 				}
 			}
 		}

@@ -194,7 +194,7 @@ func (s *suite) vtrace(t *testing.T) {
 	c := s.config()
 	c.VTrace, c.RhoBar, c.CBar, c.Epochs = true, 1.05, 0.98, 3
 	var results [][]float32
-	for _, c.Recompute = range []string{ppo.RecomputeDataset, ppo.RecomputeEpoch} {
+	for _, c.VTraceRecompute = range []string{ppo.RecomputeDataset, ppo.RecomputeEpoch} {
 		state, stats := s.update(t, params, c, d, 1)
 		r := NewReference(s.shape.net, params, c)
 		want, err := r.Update(d, rates)

@@ -51,15 +51,16 @@ func Ports(list ...string) []component.Port {
 
 func newRollout() component.Component {
 	cfg := &struct {
-		Env         string             `toml:"env"`
-		Envs        int                `toml:"envs"`
-		Splits      int                `toml:"splits"`
-		Horizon     int                `toml:"horizon"`
-		Blocks      int                `toml:"blocks"`
-		MaxRestarts int                `toml:"max_restarts"`
-		Layout      string             `toml:"layout"`
-		Policies    map[string]string  `toml:"policies"`
-		Opponents   map[string]float64 `toml:"opponents"`
+		Env           string             `toml:"env"`
+		Envs          int                `toml:"envs"`
+		Splits        int                `toml:"splits"`
+		Horizon       int                `toml:"horizon"`
+		Blocks        int                `toml:"blocks"`
+		MaxRestarts   int                `toml:"max_restarts"`
+		RestartWindow time.Duration      `toml:"restart_window"`
+		Layout        string             `toml:"layout"`
+		Policies      map[string]string  `toml:"policies"`
+		Opponents     map[string]float64 `toml:"opponents"`
 	}{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
 	s := &standard{config: cfg, manifest: component.Manifest{
 		Signals: Ports("obs_ready", "act_request", "trajectories", "trajectory", "episodes", "episode"),
@@ -129,7 +130,7 @@ func newLearner() component.Component {
 		config: &struct {
 			Policy             string  `toml:"policy"`
 			LearningRate       float64 `toml:"learning_rate"`
-			AnnealEnvSteps     uint64  `toml:"anneal_env_steps"`
+			LRAnnealEnvSteps   uint64  `toml:"lr_anneal_env_steps"`
 			AnnealClip         bool    `toml:"anneal_clip"`
 			Gamma              float64 `toml:"gamma"`
 			GAELambda          float64 `toml:"gae_lambda"`
@@ -137,11 +138,11 @@ func newLearner() component.Component {
 			Clip               float64 `toml:"clip"`
 			Epochs             int     `toml:"epochs"`
 			Minibatch          int     `toml:"minibatch"`
-			Entropy            float64 `toml:"entropy"`
+			Entropy            float64 `toml:"entropy_coef"`
 			ValueCoef          float64 `toml:"value_coef"`
 			ValueClip          float64 `toml:"value_clip"`
 			MaxGradNorm        float64 `toml:"max_grad_norm"`
-			ClipGradApart      bool    `toml:"clip_grad_apart"`
+			SeparateGradNorms  bool    `toml:"separate_grad_norms"`
 			NormalizeAdvantage bool    `toml:"normalize_advantage"`
 			NormalizeReturns   bool    `toml:"normalize_returns"`
 			TargetKL           float64 `toml:"target_kl"`
@@ -153,12 +154,12 @@ func newLearner() component.Component {
 			VTrace             bool    `toml:"vtrace"`
 			RhoBar             float64 `toml:"rho_bar"`
 			CBar               float64 `toml:"c_bar"`
-			Recompute          string  `toml:"recompute"`
+			VTraceRecompute    string  `toml:"vtrace_recompute"`
 			Shuffle            bool    `toml:"shuffle"`
 			AdamBeta1          float64 `toml:"adam_beta1"`
 			AdamBeta2          float64 `toml:"adam_beta2"`
 			AdamEps            float64 `toml:"adam_eps"`
-		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", Recompute: "dataset",
+		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", VTraceRecompute: "dataset",
 			Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5},
 		manifest: component.Manifest{
 			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
@@ -178,12 +179,12 @@ func newFrozen() component.Component {
 func newOpponents() component.Component {
 	return &standard{
 		config: &struct {
-			Policy    string  `toml:"policy"`
-			Keep      int     `toml:"keep"`
-			Every     int     `toml:"every"`
-			DrawEvery int     `toml:"draw_every"`
-			Newest    float64 `toml:"newest"`
-		}{Keep: 10, Every: 20, DrawEvery: 1},
+			Policy            string  `toml:"policy"`
+			Keep              int     `toml:"keep"`
+			EveryVersions     int     `toml:"every_versions"`
+			DrawEveryVersions int     `toml:"draw_every_versions"`
+			Newest            float64 `toml:"newest"`
+		}{Keep: 10, EveryVersions: 20, DrawEveryVersions: 1},
 		manifest: component.Manifest{Signals: Ports("weights", "weights"), Slots: Ports("on_weights", "weights", "on_trajectories", "trajectory")},
 	}
 }
@@ -245,7 +246,7 @@ func readPolicy(decode func(into any) error) (chunk, past int, logStd float64, e
 		} `toml:"action"`
 	}{Backend: "cpu"}
 	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
-	cfg.Action.LogStd, cfg.Action.Squash, cfg.Action.LogStdMin, cfg.Action.LogStdMax = "free", "none", -5, 2
+	cfg.Action.LogStd, cfg.Action.Squash, cfg.Action.LogStdMin, cfg.Action.LogStdMax = "parameter", "none", -5, 2
 	if err := decode(&cfg); err != nil {
 		return 0, 0, 0, err
 	}

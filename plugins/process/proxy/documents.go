@@ -59,7 +59,7 @@ func logLevel(log *slog.Logger) string {
 func runOf(r *component.Run) native.Run {
 	doc := native.Run{
 		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
-		StopReturn: r.Stop.Return, StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
+		StopReturn: r.Stop.Return, StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.WallTime / time.Nanosecond),
 	}
 	for name, rule := range r.Stop.Policies {
 		if doc.StopPolicies == nil {

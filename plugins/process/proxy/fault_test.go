@@ -343,7 +343,7 @@ func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
 		m.Kill()
 	}
 	err := m.Failure()
-	if err == nil || !strings.Contains(err.Error(), "SIGKILL") || !strings.Contains(err.Error(), "`restarts` allows 2") {
+	if err == nil || !strings.Contains(err.Error(), "SIGKILL") || !strings.Contains(err.Error(), "`max_restarts` allows 2") {
 		t.Errorf("error %v, want one about the budget", err)
 	}
 	if st := m.Process(); st.State != component.ProcessFailed || st.PID != 0 {

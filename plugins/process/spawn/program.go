@@ -15,6 +15,8 @@ const (
 	DefaultGrace    = 5 * time.Second
 	DefaultRestarts = 10
 	DefaultMemory   = 1 << 30
+
+	DefaultRestartWindow = 10 * time.Minute
 )
 
 // Backoff says how long a process that has died is not started again.
@@ -43,10 +45,12 @@ type Program struct {
 	// Env names variables of the host's environment that the program gets, in addition to PATH, HOME, LANG, TMPDIR
 	// and go-plugin's. It gets no others.
 	Env []string
-	// Restarts is how often the program may be started again within ten minutes before the run fails; 0 =
+	// Restarts is how often the program may be started again within RestartWindow before the run fails; 0 =
 	// DefaultRestarts, below 0 = never.
 	Restarts int
-	Backoff  Backoff // pauses before restarts; zero = DefaultBackoff
+	// RestartWindow is how long a restart counts; 0 = DefaultRestartWindow, below 0 = for ever.
+	RestartWindow time.Duration
+	Backoff       Backoff // pauses before restarts; zero = DefaultBackoff
 	// Stall is how long work may wait for the program without any progress before it is killed and started again;
 	// 0 = DefaultStall, below 0 = for ever. A program that a debugger is attached to may take any time.
 	Stall time.Duration
@@ -72,6 +76,7 @@ func (p Program) WithDefaults() Program {
 	p.Stall = cmp.Or(p.Stall, DefaultStall)
 	p.Snapshot = cmp.Or(p.Snapshot, DefaultSnapshot)
 	p.Restarts = cmp.Or(p.Restarts, DefaultRestarts)
+	p.RestartWindow = cmp.Or(p.RestartWindow, DefaultRestartWindow)
 	p.Backoff = cmp.Or(p.Backoff, DefaultBackoff())
 	p.Memory = cmp.Or(p.Memory, DefaultMemory)
 	return p

@@ -149,8 +149,8 @@ func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // StepsWhole says how parts are stepped instead; see env.Whole.
 func (p *plugin) StepsWhole() string {
-	if p.source.Isolation == env.InProcess {
-		return `leave isolation = "process" out`
+	if p.source.Runtime == env.InProcess {
+		return `leave runtime = "process" out`
 	}
 	return "do it within the environment, in Gymnasium with one of its own wrappers: a program steps all of its environments at once"
 }

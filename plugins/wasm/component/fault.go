@@ -64,11 +64,11 @@ func (g *component) faulted(err error) bool {
 	switch {
 	case g.host.Yield(err): // it is being replaced
 		g.dead = true
-	case g.restarts == g.source.MaxRestarts:
-		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts))
+	case g.restarts.Within(g.source.RestartWindow) >= g.source.MaxRestarts:
+		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts.Within(g.source.RestartWindow)))
 	default:
-		g.restarts++
-		g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
+		g.restarts.Count()
+		g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts.Within(g.source.RestartWindow), "max_restarts", g.source.MaxRestarts)
 		if err := g.goBack(); err != nil {
 			g.end(err)
 		}

@@ -169,7 +169,7 @@ func FuzzImports(f *testing.F) {
 			script = script[2+count*actBytes:]
 			if err := x.plays(kind, list, all, &saved); err != nil {
 				var fault *env.Fault
-				if !errors.As(err, &fault) || g.restarts < s.MaxRestarts {
+				if !errors.As(err, &fault) || g.restarts.All() < s.MaxRestarts {
 					t.Errorf("the run ends with %v", err)
 				}
 				break

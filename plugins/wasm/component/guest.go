@@ -46,7 +46,7 @@ type component struct {
 	emitted  int   // messages in this call
 	timers   timers
 	metrics  metrics
-	restarts int
+	restarts core.Restarts
 	dead     bool // the budget of restarts is spent
 
 	faults, lost, remapped, copied *stat.Counter

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -18,9 +19,10 @@ import (
 
 // Source says which file a component is made from and how it is run.
 type Source struct {
-	env.Source      // Use is the path of the module; Args are not used
-	MaxRestarts int // faults of one instance before the run fails
-	Leases      int // most at once of one instance; 0 = DefaultLeases
+	env.Source                  // Use is the path of the module; Args are not used
+	MaxRestarts   int           // faults of one instance within RestartWindow before the run fails
+	RestartWindow time.Duration // faults are forgotten after this long; 0 = never
+	Leases        int           // most at once of one instance; 0 = DefaultLeases
 }
 
 // DefaultLeases is the default of Source.Leases.

@@ -41,9 +41,9 @@ preset = "fast"
 env = "cartpole"
 mode = %q
 [component.learner]
-anneal_env_steps = 0
+lr_anneal_env_steps = 0
 [swap]
-canary = 0
+trial_envs = 0
 probation = "1h"
 [component.between]
 runtime = "wasm"

@@ -146,7 +146,7 @@ func (h *host) Log() *slog.Logger           { return slog.New(newLogger()) }
 func (h *host) Stop(r component.StopReason) { hostStop(uint32(stopReasons[r])) }
 
 var stopReasons = map[component.StopReason]hostabi.StopReason{
-	component.StopReturn: hostabi.StopForReturn, component.StopEnvSteps: hostabi.StopForEnvSteps, component.StopWall: hostabi.StopForWall,
+	component.StopReturn: hostabi.StopForReturn, component.StopEnvSteps: hostabi.StopForEnvSteps, component.StopWallTime: hostabi.StopForWall,
 }
 
 // Fail keeps the first error, which the call that runs returns.

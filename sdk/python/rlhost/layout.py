@@ -110,7 +110,7 @@ class Box:
     elems: int
     low: tuple[float, ...]  # bounds of each element, infinite where there is none
     high: tuple[float, ...]
-    log_std: str = "free"  # free: parameters; state: outputs of the network, behind the means; fixed: log_std_init
+    log_std: str = "parameter"  # parameter: parameters; network: outputs of the network, after the means; fixed: log_std_init
     log_std_init: float = 0.0
     squash: bool = False  # log_prob is of the tanh of what was drawn
     rescale: bool = False
@@ -123,7 +123,7 @@ class Box:
         """That of a tensor, drawn as the policy's table `action` says."""
         low = tuple(-math.inf if action.flags & NO_LOW else x for x in action.lows or [action.low] * action.elems)
         high = tuple(math.inf if action.flags & NO_HIGH else x for x in action.highs or [action.high] * action.elems)
-        return cls(action.elems, low, high, table.get("log_std", "free"), float(table.get("log_std_init", 0)),
+        return cls(action.elems, low, high, table.get("log_std", "parameter"), float(table.get("log_std_init", 0)),
                    table.get("squash", "none") == "tanh", bool(table.get("rescale")), float(table.get("log_std_min", LOG_STD_MIN)),
                    float(table.get("log_std_max", LOG_STD_MAX)), "raw_" + column)
 
@@ -139,12 +139,12 @@ class Box:
     @property
     def outputs(self) -> int:
         """Parameters of the distribution that the network computes from the observation."""
-        return self.elems * (2 if self.log_std == "state" else 1)
+        return self.elems * (2 if self.log_std == "network" else 1)
 
     def _network(self, name: str, head: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """As above."""
         nodes: list[dict[str, Any]] = []
-        if self.log_std != "state":
+        if self.log_std != "network":
             append = _given(n=self.elems, init=self.log_std_init, fixed=self.log_std == "fixed")
             nodes.append({"name": head.replace("head", "log_std"), "in": [head], "append": append})
             head = nodes[0]["name"]
@@ -230,7 +230,7 @@ class PolicyLayout:
         """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
         encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head, of further
         actions actor.head.1 and so on, and critic.head. A core actor.core has weight_ih [inputs, gates * size],
-        weight_hh, bias_ih and bias_hh. Of a Box, actor.log_std.value, or actor.log_std.1.value and so on, has the free
+        weight_hh, bias_ih and bias_hh. Of a Box, actor.log_std.value, or actor.log_std.1.value and so on, has the
         logarithms of the standard deviations."""
         made: dict[str, tuple[int, ...]] = {}
 
@@ -254,7 +254,7 @@ class PolicyLayout:
             encoder("actor")
         for i, action in enumerate(self.actions):
             layer(numbered("actor.head", i, "."), last, action.outputs)
-            if isinstance(action, Box) and action.log_std == "free":
+            if isinstance(action, Box) and action.log_std == "parameter":
                 made[numbered("actor.log_std", i, ".") + ".value"] = (action.elems,)
         if not self.share_trunk:
             encoder("critic")
@@ -323,7 +323,7 @@ def _keys(network: Mapping[str, Any]) -> dict[str, Any]:
         drawn = {key: value for key, value in dist.items() if key not in ("action", "from", "bounds")}
         if "gaussian" in dist:
             append = of[dist["from"]].get("append")
-            drawn["log_std"] = "state" if append is None else "fixed" if append.get("fixed") else "free"
+            drawn["log_std"] = "network" if append is None else "fixed" if append.get("fixed") else "parameter"
             drawn["rescale"] = dist["bounds"].get("rescale", False)
         actions.append(drawn)
     return {"inputs": [{key: value for key, value in i.items() if key != "scale"} for i in network["inputs"]], "actions": actions,

@@ -35,7 +35,7 @@ class LearnerConfig:
 
     policy: str = "main"
     learning_rate: float = 2.5e-4
-    anneal_env_steps: int = 0  # learning rate falls to 0 over these; 0 = constant
+    lr_anneal_env_steps: int = 0  # learning rate falls to 0 over these; 0 = constant
     anneal_clip: bool = False
     gamma: float = 0.99
     gae_lambda: float = 0.95
@@ -43,11 +43,11 @@ class LearnerConfig:
     clip: float = 0.2
     epochs: int = 4
     minibatch: int = 128
-    entropy: float = 0.01
+    entropy_coef: float = 0.01
     value_coef: float = 0.5  # of 1/2 MSE
     value_clip: float = 0.0
     max_grad_norm: float = 0.5
-    clip_grad_apart: bool = False  # clip actor and critic each by its own norm, unless they share parameters
+    separate_grad_norms: bool = False  # clip actor and critic each by its own norm, unless they share parameters
     normalize_advantage: bool = True
     normalize_returns: bool = False  # learn values in units of the returns' running deviation; see Learner.returned
     target_kl: float = 0.0
@@ -59,7 +59,7 @@ class LearnerConfig:
     vtrace: bool = False
     rho_bar: float = 1.0
     c_bar: float = 1.0
-    recompute: str = "dataset"  # when V-trace's ratios are computed: dataset or epoch
+    vtrace_recompute: str = "dataset"  # when V-trace's ratios are computed: dataset or epoch
     shuffle: bool = True  # an order of its own for each epoch; else rows come as they were gathered
     adam_beta1: float = 0.9
     adam_beta2: float = 0.999
@@ -70,21 +70,21 @@ class LearnerConfig:
     def check(self) -> None:
         """Raises ConfigErrors for values that make learning impossible."""
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
-                  ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
+                  ("minibatch", 1, 1 << 24), ("entropy_coef", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
                   ("bounds_loss_coef", 0, 1e6), ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
                   ("adam_beta1", 0, 0.999999), ("adam_beta2", 0, 0.999999),
                   ("threads", 1, 256))
         errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
                   for key, low, high in bounds if not low <= getattr(self, key) <= high]
-        if self.recompute not in ("dataset", "epoch"):
-            errors.append(ConfigError("recompute", f'is "{self.recompute}", want dataset or epoch'))
+        if self.vtrace_recompute not in ("dataset", "epoch"):
+            errors.append(ConfigError("vtrace_recompute", f'is "{self.vtrace_recompute}", want dataset or epoch'))
         if self.discount not in ("replace", "multiply"):
             errors.append(ConfigError("discount", f'is "{self.discount}", want replace or multiply'))
         if self.learning_rate_min > self.learning_rate_max:
             errors.append(ConfigError("learning_rate_min", f"is {self.learning_rate_min}, above learning_rate_max"))
-        if self.adaptive_kl and self.anneal_env_steps:
-            errors.append(ConfigError("adaptive_kl", "has the learning rate follow the divergence and anneal_env_steps the env "
+        if self.adaptive_kl and self.lr_anneal_env_steps:
+            errors.append(ConfigError("adaptive_kl", "has the learning rate follow the divergence and lr_anneal_env_steps the env "
                                       "steps: set either to 0"))
         try:
             check_device(self.device)
@@ -95,7 +95,7 @@ class LearnerConfig:
 
     def rates(self, env_steps: int) -> tuple[float, float]:
         """Learning rate and clip at an env step."""
-        left = max(0.0, 1 - env_steps / self.anneal_env_steps) if self.anneal_env_steps else 1.0
+        left = max(0.0, 1 - env_steps / self.lr_anneal_env_steps) if self.lr_anneal_env_steps else 1.0
         return self.learning_rate * left, self.clip * (left if self.anneal_clip else 1.0)
 
 

@@ -112,7 +112,7 @@ class PolicyLayoutTest(unittest.TestCase):
         core = {"hidden": [5], "core": {"kind": "gru", "size": 4}}
         for tensors, other, want in (
                 ([CHOICE, Tensor(ACTION, "f32", (3,), index=1), OBS], table, "actions"), ([CHOICE, OBS], table, "actions"),
-                ([Tensor(ACTION, "i32", n=4, start=1), *several[1:]], table, "actions"), (several, {**table, "action": {"log_std": "state"}}, "actions"),
+                ([Tensor(ACTION, "i32", n=4, start=1), *several[1:]], table, "actions"), (several, {**table, "action": {"log_std": "network"}}, "actions"),
                 (several, {**table, "net": {"hidden": [5, 5]}}, "hidden"), (several, {**table, "net": core, "share_trunk": False}, "core"),
                 (several, {**table, "share_trunk": True}, "share_trunk"), (several, {**table, "normalize_obs": False}, "inputs"),
                 ([*several, Tensor(OBSERVATION, "f32", index=1)], table, "inputs"),
@@ -127,10 +127,10 @@ class PolicyLayoutTest(unittest.TestCase):
     def test_a_box_is_described_by_how_it_is_drawn(self):
         action = Tensor(ACTION, "f32", (2,), low=-1, high=1, flags=NO_HIGH)
         made = layout([action, OBS], {"net": {"hidden": [5]}, "action": {"log_std_init": -0.5}})
-        self.assertEqual(made.actions, (Box(2, (-1, -1), (math.inf, math.inf), "free", -0.5),))
+        self.assertEqual(made.actions, (Box(2, (-1, -1), (math.inf, math.inf), "parameter", -0.5),))
         self.assertEqual(list(made.tensors().items())[2:5],
                          [("actor.head.weight", (5, 2)), ("actor.head.bias", (2,)), ("actor.log_std.value", (2,))])
-        made = layout([action, OBS], {"action": {"log_std": "state", "squash": "tanh"}})
+        made = layout([action, OBS], {"action": {"log_std": "network", "squash": "tanh"}})
         [box] = made.actions
         self.assertEqual((box.outputs, box.squash, "actor.log_std.value" in made.tensors()), (4, True, False))
 
@@ -223,7 +223,7 @@ class VersionsTest(unittest.TestCase):
 class LearnerConfigTest(unittest.TestCase):
     def test_a_rate_that_follows_the_divergence_has_bounds(self):
         LearnerConfig(adaptive_kl=0.01).check()
-        for keys, want in (({"adaptive_kl": -1.0}, "adaptive_kl"), ({"adaptive_kl": 0.01, "anneal_env_steps": 5}, "anneal_env_steps"),
+        for keys, want in (({"adaptive_kl": -1.0}, "adaptive_kl"), ({"adaptive_kl": 0.01, "lr_anneal_env_steps": 5}, "lr_anneal_env_steps"),
                            ({"learning_rate_min": 0.1, "learning_rate_max": 0.01}, "learning_rate_min")):
             with self.subTest(want), self.assertRaises(ConfigErrors) as raised:
                 LearnerConfig(**keys).check()
