@@ -23,7 +23,7 @@ type benchCommand struct {
 
 // Help describes the figures.
 func (c *benchCommand) Help() string {
-	return `Env steps per second of one processor, of several agents those of all that act: alone is the environment's own step, through
+	return `Env steps per second of one processor, of several agents those of all that act. Alone is the environment's own step, through
 the bus has blocks, checks and messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
 All take the same random actions; drawing them is in the time on the bus alone.
 

@@ -82,8 +82,17 @@ func (c *commandLine) Help() string {
   rlhost status                    the state of the running job
   rlhost swap rollout new.wasm     replace its environment while it runs
 
-Exit codes: 0 ok, also after rlhost stop and SIGTERM, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
-used, 6 --require was not reached, 7 the run ended with nothing learned, 130 interrupted.`
+Exit codes:
+
+  0    ok, also after rlhost stop and SIGTERM
+  1    the run failed
+  2    usage
+  3    the pipeline file is invalid
+  4    a check failed
+  5    a plugin cannot be used
+  6    --require was not reached
+  7    the run ended with nothing learned
+  130  interrupted`
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -17,8 +17,7 @@ type History struct {
 
 // Help describes history.
 func (c *History) Help() string {
-	return `A line for each swap, reload, scaling, rollback and other request: when, by whom, of what, from which version to which, and what
-came of it: committed, kept (it has passed its probation), rolled_back, refused, noted, or open where the run was killed during it.
+	return `A line for each swap, reload, scaling, rollback and other request: when, by whom, of what, from which version to which, and its outcome. Outcomes are committed, kept (it has passed its probation), rolled_back, refused, noted, or open where the run was killed during it.
 
   rlhost history cartpole/3`
 }
