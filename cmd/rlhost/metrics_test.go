@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +37,9 @@ func TestMetrics_RunsWriteWhatIsDescribed(t *testing.T) {
 			defer mu.Unlock()
 			if err := readMetrics(e.WorkDir, written); err != nil {
 				t.Error(err)
+			}
+			for _, file := range filesWithoutRow(t, e.WorkDir) {
+				t.Errorf("docs/reference/run-folder.md has no row for %s", file)
 			}
 		})
 		return setup(e)
@@ -93,6 +98,42 @@ func readMetrics(dir string, names map[string]string) error {
 		}
 		return nil
 	})
+}
+
+// filesWithoutRow returns the files of runs below a folder that the page of run folders does not have.
+func filesWithoutRow(t *testing.T, dir string) (missing []string) {
+	page, err := os.ReadFile("../../docs/reference/run-folder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "runs/*/*/*"))
+	inner, err2 := filepath.Glob(filepath.Join(dir, "runs/*/*/checkpoints/*"))
+	innermost, err3 := filepath.Glob(filepath.Join(dir, "runs/*/*/checkpoints/*/*"))
+	if err := errors.Join(err, err2, err3); err != nil || len(innermost) == 0 {
+		t.Fatalf("%d files in checkpoints, %v", len(innermost), err)
+	}
+	for _, file := range slices.Concat(found, inner, innermost) {
+		parts := strings.Split(strings.TrimPrefix(file, dir+"/runs/"), "/")[2:] // without name and number
+		row := parts[0]
+		switch {
+		case row == "plugins" || row == "checkpoints" && len(parts) == 1:
+			row += "/"
+		case len(parts) == 3 && filepath.Ext(file) == ".json":
+			row = "VERSION/" + parts[2]
+		case len(parts) == 3:
+			row = filepath.Ext(file) + "`"
+		case len(parts) == 2 && strings.HasPrefix(parts[1], "best.") && parts[1] != "best.json":
+			row = "best.POLICY.json"
+		case len(parts) == 2 && filepath.Ext(file) == ".json":
+			row = parts[1]
+		case len(parts) == 2:
+			continue // a checkpoint's own folder
+		}
+		if !strings.Contains(string(page), row) {
+			missing = append(missing, file)
+		}
+	}
+	return missing
 }
 
 // inSources reports whether a program's source, apart from the description of metrics, has a text.
