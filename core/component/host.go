@@ -147,18 +147,18 @@ type Run struct {
 
 // StopRule says when a run ends, as run.stop of a file does: as soon as one of its rules is fulfilled. A zero field is no rule.
 type StopRule struct {
-	Return   *float64      `toml:"return"`    // mean return of the leading policy over the window
-	Window   int           `toml:"window"`    // episodes
-	EnvSteps uint64        `toml:"env_steps"` // that the leading policy has learned from
-	WallTime time.Duration `toml:"wall_time"`
+	Return   *float64      `toml:"return" doc:"Ends the run when the mean return of the training window reaches this." unit:"reward"`
+	Window   int           `toml:"window" doc:"Episodes in the training window." range:"1 or more" unit:"episodes"`
+	EnvSteps uint64        `toml:"env_steps" doc:"Ends the run when the leading policy has learned from this many; 0 = never." range:"0 or more" unit:"env steps"`
+	WallTime time.Duration `toml:"wall_time" doc:"Ends the run after this time, over all its processes; 0 = never." range:"0 or more"`
 	// Policies are rules for single policies, by their names.
-	Policies map[string]PolicyRule `toml:"policies,omitempty"`
+	Policies map[string]PolicyRule `toml:"policies,omitempty" name:"POLICY"`
 }
 
 // PolicyRule is the part of StopRule for one policy.
 type PolicyRule struct {
-	Return   *float64 `toml:"return"`    // mean over the policy's window
-	EnvSteps uint64   `toml:"env_steps"` // that its learner has learned from
+	Return   *float64 `toml:"return" doc:"Ends the run when the mean return of this policy's window reaches this." unit:"reward"`
+	EnvSteps uint64   `toml:"env_steps" doc:"Ends the run when this policy's learner has learned from this many; 0 = never." range:"0 or more" unit:"env steps"`
 }
 
 // Wanted returns the mean return that the rule asked for when policy, or the leading one if that is empty, reached one. If the rule has been

@@ -21,15 +21,15 @@ type Source struct {
 	Name string `json:"name"` // of the environment, or of who runs it; for messages
 
 	// Use is the name@version of a built-in environment, the path of a module, or a native plugin's name of an environment.
-	Use     string            `toml:"use" json:"use"`
-	Runtime string            `toml:"runtime" json:"-"` // of a module: InHost or InProcess
-	Workers int               `toml:"workers" json:"-"` // processes for each batch of environments, where they are processes
-	Args    map[string]string `toml:"args" json:"args"` // the environment's own configuration, by dotted key
+	Use     string            `toml:"use" json:"use" doc:"Environment: NAME@VERSION of a built-in one, the path of a module, or PLUGIN:ENVIRONMENT." default:"required"`
+	Runtime string            `toml:"runtime" json:"-" doc:"Where the environments of a module run." range:"host, process"`
+	Workers int               `toml:"workers" json:"-" doc:"Processes for each batch of environments that run in processes." range:"1 or more"`
+	Args    map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
 	Limits  `toml:"limits"`
-	Grants  []string `toml:"grants" json:"grants"` // imports and capabilities that a module may use
-	SHA256  string   `toml:"sha256" json:"-"`      // of the file, hexadecimal; empty if any will do
+	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock, entropy, stop"`
+	SHA256  string   `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
 	// Wrap lists the wrappers around the environments, the innermost first.
-	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty"`
+	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty" doc:"[Wrappers](environments.md#wrappers) around the environment, the innermost first."`
 }
 
 // Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.
@@ -162,12 +162,12 @@ func (w *Wrapper) UnmarshalJSON(doc []byte) error {
 
 // Limits bound an environment; zero means the runtime's default.
 type Limits struct {
-	Memory uint64        `toml:"memory,bytes" json:"memory"` // of each instance, without the blocks that are mapped into it
-	Step   time.Duration `toml:"step" json:"step_ns"`        // of one call that steps all environments of an instance
-	Init   time.Duration `toml:"init" json:"init_ns"`        // of each call that comes before
+	Memory uint64        `toml:"memory,bytes" json:"memory" doc:"Most memory of an instance of a module." default:"\"64MiB\""`
+	Step   time.Duration `toml:"step" json:"step_ns" doc:"Longest call that steps all environments of an instance." default:"\"1s\""`
+	Init   time.Duration `toml:"init" json:"init_ns" doc:"Longest call before the first step." default:"\"10s\""`
 
-	Compile       time.Duration `toml:"compile" json:"compile_ns,omitempty"` // of a module
-	CompileMemory uint64        `toml:"compile_memory,bytes" json:"compile_memory,omitempty"`
+	Compile       time.Duration `toml:"compile" json:"compile_ns,omitempty" doc:"Longest compilation of a module." default:"\"1m\""`
+	CompileMemory uint64        `toml:"compile_memory,bytes" json:"compile_memory,omitempty" doc:"Most memory of a module's compilation." default:"\"1GiB\""`
 }
 
 // Where the environments of a module run.

@@ -27,7 +27,9 @@ func metricsPage(string) (string, error) {
 	return b.String(), nil
 }
 
-const metricsIntro = `A run writes its metrics to ` + "`metrics.jsonl`" + ` in its [folder](run-folder.md).
+const metricsIntro = `Every number that a run writes, with its unit and meaning.
+
+A run writes its metrics to ` + "`metrics.jsonl`" + ` in its [folder](run-folder.md).
 Each dataset of the leading policy makes one line; from 64 MiB on, at most one line a second is written.
 Two keys of ` + "`[component.runner]`" + ` write the same numbers as CSV and for TensorBoard.
 

@@ -40,17 +40,17 @@ const Format = 1
 
 // Node computes a tensor from its inputs, by the one operation that is not nil.
 type Node struct {
-	Name string   `json:"name" toml:"name"`
-	In   []string `json:"in" toml:"in"` // names of inputs and earlier nodes
+	Name string   `json:"name" toml:"name" doc:"Name of the node, that later nodes and heads read."`
+	In   []string `json:"in" toml:"in" doc:"Inputs and earlier nodes that it reads."`
 
 	Dense      *layer.Dense      `json:"dense,omitempty" toml:"dense"`
 	Activation *layer.Activation `json:"activation,omitempty" toml:"activation"`
 	Conv2D     *layer.Conv2D     `json:"conv2d,omitempty" toml:"conv2d"`
 	MaxPool    *layer.MaxPool    `json:"maxpool,omitempty" toml:"maxpool"`
-	Add        *layer.Add        `json:"add,omitempty" toml:"add"`
-	Concat     *layer.Concat     `json:"concat,omitempty" toml:"concat"`
-	Flatten    *layer.Flatten    `json:"flatten,omitempty" toml:"flatten"`
-	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty" toml:"layernorm"`
+	Add        *layer.Add        `json:"add,omitempty" toml:"add" doc:"Adds its inputs."`
+	Concat     *layer.Concat     `json:"concat,omitempty" toml:"concat" doc:"Joins its inputs to one row."`
+	Flatten    *layer.Flatten    `json:"flatten,omitempty" toml:"flatten" doc:"Makes one row of a picture."`
+	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty" toml:"layernorm" doc:"Normalises each row to mean 0 and deviation 1."`
 	Append     *layer.Append     `json:"append,omitempty" toml:"append"`
 	GRU        *layer.GRU        `json:"gru,omitempty" toml:"gru"`
 	LSTM       *layer.LSTM       `json:"lstm,omitempty" toml:"lstm"`

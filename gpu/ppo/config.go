@@ -16,50 +16,50 @@ const (
 
 // Config says how a learner learns from a dataset, with the keys of a learner's table. The zero value is not useful; see Defaults.
 type Config struct {
-	Epochs    int `toml:"epochs"`    // passes over the dataset
-	Minibatch int `toml:"minibatch"` // most rows of an optimiser step; see NextMinibatch
+	Epochs    int `toml:"epochs" doc:"Passes over a dataset." range:"1 to 1000"`
+	Minibatch int `toml:"minibatch" doc:"Most rows of an optimiser step." range:"1 to 16,777,216" unit:"rows"`
 
-	Gamma     float64 `toml:"gamma"`      // discount
-	GAELambda float64 `toml:"gae_lambda"` // λ of GAE (Schulman et al. 2016) and of V-trace's traces
+	Gamma     float64 `toml:"gamma" doc:"Discount." range:"0 to 1"`
+	GAELambda float64 `toml:"gae_lambda" doc:"λ of GAE, and of V-trace's traces." range:"0 to 1"`
 	// Discount selects a row's discount where the environment writes one: that number in the place of Gamma, or Gamma
 	// times it, as dm_env's discounts are meant, which are 1 until the future ends.
-	Discount string `toml:"discount"`
+	Discount string `toml:"discount" doc:"Whether an environment's own discount replaces gamma or is multiplied by it." range:"replace, multiply"`
 
-	ValueCoef   float64 `toml:"value_coef"`    // of ½·MSE in the loss
-	ValueClip   float64 `toml:"value_clip"`    // clip of the value's change from the behaviour's value; 0 = off
-	MaxGradNorm float64 `toml:"max_grad_norm"` // global-norm clip; 0 = off
+	ValueCoef   float64 `toml:"value_coef" doc:"Coefficient of the value loss." range:"0 to 100"`
+	ValueClip   float64 `toml:"value_clip" doc:"Clips the change of a value to this range; 0 = off." range:"0 to 1,000,000" unit:"reward"`
+	MaxGradNorm float64 `toml:"max_grad_norm" doc:"Clips the global norm of the gradients; 0 = off." range:"0 to 1,000,000"`
 	// SeparateGradNorms clips the actor's and the critic's gradient each by its own norm, unless they share parameters.
-	SeparateGradNorms  bool `toml:"separate_grad_norms"`
-	NormalizeAdvantage bool `toml:"normalize_advantage"` // per minibatch, over valid rows, with the sample standard deviation
+	SeparateGradNorms  bool `toml:"separate_grad_norms" doc:"Clips the gradients of policy and value each by its own norm."`
+	NormalizeAdvantage bool `toml:"normalize_advantage" doc:"Normalises advantages in each minibatch."`
 	// NormalizeReturns has the value learned in units of the returns' running statistics; see Returns. Values that are
 	// stored and published stay in the units of rewards.
-	NormalizeReturns bool    `toml:"normalize_returns"`
-	TargetKL         float64 `toml:"target_kl"` // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
-	KLCoef           float64 `toml:"kl_coef"`   // of the divergence from the acting policy in the loss; 0 = off
+	NormalizeReturns bool    `toml:"normalize_returns" doc:"Learns values in units of the returns' running statistics."`
+	TargetKL         float64 `toml:"target_kl" doc:"Ends the epochs of a dataset when a minibatch's approx_kl exceeds this; 0 = off." range:"0 to 100" unit:"nats"`
+	KLCoef           float64 `toml:"kl_coef" doc:"Coefficient of the divergence from the policy that acted; 0 = off." range:"0 to 1,000,000"`
 
 	// BoundsLossCoef is that of means of Box actions outside of their bounds in the loss: of the sum over the elements of the squared
 	// distance, in half ranges. 0 = off.
-	BoundsLossCoef float64 `toml:"bounds_loss_coef"`
+	BoundsLossCoef float64 `toml:"bounds_loss_coef" doc:"Coefficient of the loss of action means outside of their bounds; 0 = off." range:"0 to 1,000,000"`
 
 	// AdaptiveKL has the learning rate follow the divergence: before each optimiser step it is divided by 1.5 where the
 	// minibatch's approx_kl is more than twice this, and multiplied by 1.5 where it is less than half, but not 0, within the
 	// bounds. 0 = off.
-	AdaptiveKL      float64 `toml:"adaptive_kl"`
-	LearningRateMin float64 `toml:"learning_rate_min"`
-	LearningRateMax float64 `toml:"learning_rate_max"`
+	AdaptiveKL      float64 `toml:"adaptive_kl" doc:"Divergence that the learning rate is adjusted to; 0 = off." range:"0 to 100" unit:"nats"`
+	LearningRateMin float64 `toml:"learning_rate_min" doc:"Smallest learning rate with adaptive_kl." range:"1e-12 to 1"`
+	LearningRateMax float64 `toml:"learning_rate_max" doc:"Largest learning rate with adaptive_kl." range:"1e-12 to 1"`
 
-	VTrace          bool    `toml:"vtrace"`           // targets by V-trace (Espeholt et al. 2018) instead of GAE
-	RhoBar          float64 `toml:"rho_bar"`          // ρ̄
-	CBar            float64 `toml:"c_bar"`            // c̄
-	VTraceRecompute string  `toml:"vtrace_recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
+	VTrace          bool    `toml:"vtrace" doc:"Computes targets by V-trace instead of GAE."`
+	RhoBar          float64 `toml:"rho_bar" doc:"Clip of V-trace's ratios ρ." range:"0.000001 to 1,000,000"`
+	CBar            float64 `toml:"c_bar" doc:"Clip of V-trace's traces c." range:"0.000001 to 1,000,000"`
+	VTraceRecompute string  `toml:"vtrace_recompute" doc:"How often V-trace's ratios are computed: once a dataset, or in each epoch." range:"dataset, epoch"`
 
 	// Shuffle gives each epoch a new order. Without it rows, or chunks, come as they were gathered: step by step, in a step
 	// environment by environment.
-	Shuffle bool `toml:"shuffle"`
+	Shuffle bool `toml:"shuffle" doc:"Draws the rows of minibatches at random."`
 
-	AdamBeta1 float64 `toml:"adam_beta1"` // β₁, of the mean of gradients
-	AdamBeta2 float64 `toml:"adam_beta2"` // β₂, of their squares
-	AdamEps   float64 `toml:"adam_eps"`
+	AdamBeta1 float64 `toml:"adam_beta1" doc:"β₁ of Adam." range:"0 to 0.999999"`
+	AdamBeta2 float64 `toml:"adam_beta2" doc:"β₂ of Adam." range:"0 to 0.999999"`
+	AdamEps   float64 `toml:"adam_eps" doc:"ε of Adam." range:"1e-12 to 1"`
 }
 
 // Defaults returns CleanRL's settings of PPO for classic control, with the value loss as ½·MSE times 0.5.

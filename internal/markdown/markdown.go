@@ -27,7 +27,7 @@ func Prose(text string) string {
 			b.WriteString(Block("text", paragraph))
 			continue
 		}
-		for _, sentence := range sentences(paragraph) {
+		for _, sentence := range Sentences(paragraph) {
 			b.WriteString(wrap(Escape(sentence)))
 		}
 	}
@@ -70,8 +70,8 @@ var (
 	abbreviation = regexp.MustCompile(`(?:^|[\s(])(?:e\.g|i\.e|etc|vs|al)\.$`)
 )
 
-// sentences divides a paragraph, whose lines are joined.
-func sentences(paragraph string) (list []string) {
+// Sentences divides a paragraph, whose lines are joined.
+func Sentences(paragraph string) (list []string) {
 	text := strings.Join(strings.Fields(paragraph), " ")
 	start := 0
 	for _, at := range sentenceEnd.FindAllStringIndex(text, -1) {
@@ -96,7 +96,7 @@ var means = regexp.MustCompile(`^([-+*=]+|#+|>.*|\d+[.)])$`)
 func wrap(sentence string) string {
 	var b strings.Builder
 	used := 0
-	for word := range strings.FieldsSeq(sentence) {
+	for _, word := range words(sentence) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case used == 0:
@@ -113,6 +113,20 @@ func wrap(sentence string) string {
 	return b.String() + "\n"
 }
 
+// words divides a sentence at blanks, but for blanks within code.
+func words(sentence string) (list []string) {
+	code := false
+	for word := range strings.FieldsSeq(sentence) {
+		if code {
+			list[len(list)-1] += " " + word
+		} else {
+			list = append(list, word)
+		}
+		code = code != (strings.Count(word, "`")%2 == 1)
+	}
+	return list
+}
+
 var special = strings.NewReplacer(`<`, `\<`, `**`, `**`, `*`, `\*`)
 
 // Escape returns text so that it means itself, outside the code that it has between backticks. Two stars still make text bold.
@@ -125,6 +139,35 @@ func Escape(text string) string {
 	}
 	return strings.Join(parts, "`")
 }
+
+// Item returns Markdown as an item of a list, in lines of at most Columns without the targets of links.
+func Item(text string) string {
+	var b strings.Builder
+	used := 0
+	for _, word := range words("- " + text) {
+		n := utf8.RuneCountInString(target.ReplaceAllString(word, "]"))
+		switch {
+		case used == 0:
+		case used+1+n > Columns:
+			b.WriteString("\n  ")
+			used = 2
+		default:
+			b.WriteString(" ")
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String() + "\n"
+}
+
+var (
+	target = regexp.MustCompile(`\]\([^)]*\)`)
+	link   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// WithoutLinks returns Markdown with the text of links alone.
+func WithoutLinks(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // Code returns text as code; empty for no text.
 func Code(text string) string {

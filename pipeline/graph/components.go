@@ -11,12 +11,16 @@ import (
 
 // componentFile holds the keys of a component's table that belong to the pipeline.
 type componentFile struct {
-	Kind    string `toml:"kind"`
-	Count   int    `toml:"count"`
-	Loop    string `toml:"loop"`
-	Runtime string `toml:"runtime"`
-	Plugin  string `toml:"plugin"`
-	Swap    string `toml:"swap"`
+	Kind    string `toml:"kind" doc:"Kind of the component." range:"see below" default:"required for kinds of rlhost"`
+	Count   int    `toml:"count" doc:"Instances that share its work." range:"1 to 1024"`
+	Loop    string `toml:"loop" doc:"Event loop that runs it; components of one loop run one at a time." default:"a loop of its own"`
+	Runtime string `toml:"runtime" doc:"Where it runs." range:"builtin, process, wasm"`
+	Plugin  string `toml:"plugin" doc:"[plugin] table of the program that has it."`
+	Swap    string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
+}
+
+func componentDefaults() componentFile {
+	return componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways)}
 }
 
 // Bounds on instances: ids have 16 bits, and no machine runs more.
@@ -50,7 +54,7 @@ func (k *checker) componentTables() {
 func (k *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	x = Component{Name: name, table: n}
 	path := "component." + x.Name
-	f := componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways)}
+	f := componentDefaults()
 	d := &tableDecoder{report: &k.Report, n: n.only(ownKeys), path: path}
 	d.decode(&f) // errors have been noted
 	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime

@@ -40,25 +40,25 @@ type RunTable struct {
 
 // Checkpoint says when checkpoints are taken and which are kept.
 type Checkpoint struct {
-	Every time.Duration `toml:"every"` // at the first dataset boundary after this long; 0 = only at the end
-	Keep  int           `toml:"keep"`  // newest ones kept
-	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
+	Every time.Duration `toml:"every" doc:"Time between two checkpoints, each at the next dataset boundary; 0 = only at the end." range:"0 or more"`
+	Keep  int           `toml:"keep" doc:"Newest checkpoints that are kept." range:"1 or more"`
+	Best  bool          `toml:"best" doc:"Keeps the checkpoint with the best mean return, too."`
 	// KeepEveryEnvSteps keeps the first checkpoint of each so many env steps as well; 0 = none.
-	KeepEveryEnvSteps int `toml:"keep_every_env_steps"`
+	KeepEveryEnvSteps int `toml:"keep_every_env_steps" doc:"Keeps the first checkpoint of each period of this length, too; 0 = none." range:"0 or more" unit:"env steps"`
 }
 
 // Evaluation is the frozen evaluation at the end of a run, and during it.
 type Evaluation struct {
-	Episodes int    `toml:"episodes"` // at most MaxEpisodes
-	Seed     uint64 `toml:"seed"`
-	Greedy   bool   `toml:"greedy"`    // judge the most likely actions, or else sampled ones
-	MaxSteps int    `toml:"max_steps"` // of an episode; 0 = ten times the longest in training, at least 10,000
+	Episodes int    `toml:"episodes" doc:"Episodes of an evaluation." range:"1 to 1,000,000" unit:"episodes"`
+	Seed     uint64 `toml:"seed" doc:"Seed of the evaluation's environments." range:"0 or more"`
+	Greedy   bool   `toml:"greedy" doc:"Judges greedy actions; false judges sampled ones."`
+	MaxSteps int    `toml:"max_steps" doc:"Longest episode; 0 = ten times the longest in training, at least 10,000." range:"0 or more" unit:"env steps"`
 	// EveryEnvSteps is the period in env steps of evaluations during the run; 0 = none. Share is how much of a processor they may
 	// use. An evaluation that is due while another is being played is skipped.
-	EveryEnvSteps int     `toml:"every_env_steps"`
-	Share         float64 `toml:"share"`
+	EveryEnvSteps int     `toml:"every_env_steps" doc:"Period of evaluations while training; 0 = only at the end." range:"0 or more" unit:"env steps"`
+	Share         float64 `toml:"share" doc:"Part of one processor that evaluations while training may use." range:"above 0, up to 1"`
 	// WallTime bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
-	WallTime time.Duration `toml:"wall_time,omitempty"`
+	WallTime time.Duration `toml:"wall_time,omitempty" doc:"Longest evaluation at the end; 0 = a tenth of the training's time, at least 10 s." range:"0 or more"`
 }
 
 // MinEvaluation is how long the evaluation at the end of a run may take at least, where the file does not say.
@@ -145,17 +145,17 @@ type PluginTable struct {
 	Name string
 	// Path is the program or script, relative to the file unless it is absolute; empty means the program that
 	// reads the file, which can run its own kinds in a process each.
-	Path          string        `toml:"path"`
-	Interpreter   []string      `toml:"interpreter"`    // command that runs Path, such as ["python3", "-u"]; empty: Path is a program
-	Args          []string      `toml:"args"`           // further arguments
-	SHA256        string        `toml:"sha256"`         // of Path, hexadecimal; empty if any will do
-	PassEnv       []string      `toml:"pass_env"`       // names of environment variables that are passed on
-	MaxRestarts   int           `toml:"max_restarts"`   // of each instance within RestartWindow before the run fails
-	RestartWindow time.Duration `toml:"restart_window"` // restarts are forgotten after this long; 0 = never
-	Start         time.Duration `toml:"start"`          // longest time until it answers and has started
-	Stall         time.Duration `toml:"stall"`          // longest time without progress while work waits; 0 = any
-	Snapshot      time.Duration `toml:"snapshot"`       // oldest state that a restarted plugin continues from; 0 = none
-	Memory        int64         `toml:"memory,bytes"`   // most bytes of arenas that an instance may ask for
+	Path          string        `toml:"path" doc:"Program or script; empty is rlhost itself."`
+	Interpreter   []string      `toml:"interpreter" doc:"Command that runs the script, such as [\"python3\", \"-u\"]."`
+	Args          []string      `toml:"args" doc:"Further arguments of the program."`
+	SHA256        string        `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`
+	PassEnv       []string      `toml:"pass_env" doc:"Environment variables that the program gets."`
+	MaxRestarts   int           `toml:"max_restarts" doc:"Restarts of an instance within restart_window before the run fails." range:"0 or more"`
+	RestartWindow time.Duration `toml:"restart_window" doc:"Period that restarts are counted in; 0 = the whole run." range:"0 or more"`
+	Start         time.Duration `toml:"start" doc:"Longest start of the program."`
+	Stall         time.Duration `toml:"stall" doc:"Longest time without progress while work waits; 0 = any."`
+	Snapshot      time.Duration `toml:"snapshot" doc:"Age of the newest state that a restarted component continues from; 0 = none."`
+	Memory        int64         `toml:"memory,bytes" doc:"Most memory of arenas that an instance may ask for."`
 }
 
 // DefaultPlugin returns a table with the defaults of [plugin.NAME].
@@ -265,18 +265,18 @@ type Component struct {
 
 // ModuleTable has the keys of the module in [component.NAME] with runtime = "wasm".
 type ModuleTable struct {
-	Use           string        `toml:"use"` // path of the module, relative to the file unless it is absolute
-	Grants        []string      `toml:"grants"`
+	Use           string        `toml:"use" doc:"Path of the module." default:"required"`
+	Grants        []string      `toml:"grants" doc:"Imports and capabilities that it may use." range:"log, metric, clock, entropy, stop"`
 	Limits        ModuleLimits  `toml:"limits"`
-	SHA256        string        `toml:"sha256"`         // of the file, hexadecimal; empty if any will do
-	MaxRestarts   int           `toml:"max_restarts"`   // faults of each instance within RestartWindow before the run fails
-	RestartWindow time.Duration `toml:"restart_window"` // faults are forgotten after this long; 0 = never
+	SHA256        string        `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`
+	MaxRestarts   int           `toml:"max_restarts" doc:"Faults of an instance within restart_window before the run fails." range:"0 or more"`
+	RestartWindow time.Duration `toml:"restart_window" doc:"Period that faults are counted in; 0 = the whole run." range:"0 or more"`
 }
 
 // ModuleLimits bound each instance of a module; zero means the runtime's default.
 type ModuleLimits struct {
 	env.Limits
-	Leases int `toml:"leases"` // of blocks, at once
+	Leases int `toml:"leases" doc:"Most blocks that it may hold at once." default:"64"`
 }
 
 // Module is the module that a component is made from.

@@ -16,11 +16,11 @@ import (
 
 // policyFile holds the keys of a policy's table that belong to the pipeline, without env.
 type policyFile struct {
-	Of       string `toml:"of"`
-	From     string `toml:"from"`
-	Version  int    `toml:"version"`
-	Scripted bool   `toml:"scripted"`
-	Group    string `toml:"group"`
+	Of       string `toml:"of" doc:"Policy of the file whose versions this one acts with: a pool of opponents."`
+	From     string `toml:"from" doc:"Run or weights file that gives the weights; this policy is not trained."`
+	Version  int    `toml:"version" doc:"Policy version of a fixed policy." range:"1 or more" default:""`
+	Scripted bool   `toml:"scripted" doc:"A component of yours acts for it."`
+	Group    string `toml:"group" doc:"Group of agents that it plays."`
 }
 
 var policyKeys = []string{"env", "of", "from", "version", "scripted", "group"}

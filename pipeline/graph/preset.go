@@ -15,16 +15,16 @@ import (
 
 // trainTable is the [train] table.
 type trainTable struct {
-	Preset string `toml:"preset"`
-	Env    string `toml:"env"`
-	Mode   string `toml:"mode"`
+	Preset string `toml:"preset" doc:"Preset that the file changes: its name, or the path of a file with one." range:"see [presets](#presets)"`
+	Env    string `toml:"env" doc:"Environment that the preset trains on." range:"an [env] table"`
+	Mode   string `toml:"mode" doc:"Whether environments and learner work at the same time (async) or in turn (sync), which repeats exactly." range:"async, sync" default:"the preset's, else \"async\""`
 }
 
 // presetTable is the [preset] table of a preset.
 type presetTable struct {
-	About string `toml:"about"` // its purpose, in one sentence
-	From  string `toml:"from"`  // the preset that it differs from; empty: it is whole
-	Mode  string `toml:"mode"`  // of a run whose file gives none
+	About string `toml:"about" doc:"Purpose of the preset, in one sentence."`
+	From  string `toml:"from" doc:"Preset that this one differs from."`
+	Mode  string `toml:"mode" doc:"Mode of a run whose file gives none." range:"async, sync"`
 }
 
 // expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over them key by

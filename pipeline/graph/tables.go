@@ -16,10 +16,10 @@ import (
 
 // runFile is the [run] table as written in the file.
 type runFile struct {
-	Name       string             `toml:"name"`
-	Seed       uint64             `toml:"seed"`
-	Dir        string             `toml:"dir"`
-	Policy     *string            `toml:"policy"`
+	Name       string             `toml:"name" doc:"Name of the run; its folder is DIR/NAME/NUMBER." range:"letters, digits, _ and -, a letter first" default:"required"`
+	Seed       uint64             `toml:"seed" doc:"Seed of everything random in the run." range:"0 or more"`
+	Dir        string             `toml:"dir" doc:"Folder that holds the folders of runs."`
+	Policy     *string            `toml:"policy" doc:"Policy that stop rules, the best checkpoint and the evaluation are about." range:"a [policy] table" default:"the only learned one, else main"`
 	Stop       component.StopRule `toml:"stop"`
 	Checkpoint Checkpoint         `toml:"checkpoint"`
 	Evaluation Evaluation         `toml:"evaluation"`
@@ -103,7 +103,7 @@ func checkStops(c *checker, n *node, rules map[string]component.PolicyRule) {
 // envFile is an [env.NAME] table as written in the file.
 type envFile struct {
 	env.Source
-	Swap string `toml:"swap"`
+	Swap string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
 }
 
 // envReader reads the [env.NAME] tables.
@@ -269,12 +269,12 @@ func (k *checker) flatten(n *node, path, prefix string, into map[string]string) 
 
 // swapFile is the [swap] table as written in the file.
 type swapFile struct {
-	At         string        `toml:"at"`
-	TrialEnvs  int           `toml:"trial_envs"`
-	TrialSteps int           `toml:"trial_steps"`
-	Slower     float64       `toml:"slower"`
-	Probation  time.Duration `toml:"probation"`
-	KeepState  bool          `toml:"keep_state"`
+	At         string        `toml:"at" doc:"When the old version gives way." range:"step, trajectory, episode, now"`
+	TrialEnvs  int           `toml:"trial_envs" doc:"Environments of the trial before a swap; 0 = no trial." range:"0 to 4096" unit:"environments"`
+	TrialSteps int           `toml:"trial_steps" doc:"Most env steps of each environment of the trial." range:"1 or more" unit:"env steps"`
+	Slower     float64       `toml:"slower" doc:"Refuses a version that is slower by more than this factor; 0 = refuses none." range:"0, or 1 or more"`
+	Probation  time.Duration `toml:"probation" doc:"How long a new version is watched; at its first fault the old one runs again." range:"0 or more"`
+	KeepState  bool          `toml:"keep_state" doc:"Carries running episodes, or a component's state, over to the new version."`
 }
 
 func defaultSwap() swapFile {

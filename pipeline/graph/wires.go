@@ -112,8 +112,20 @@ func (r *wireReader) owners(port string, slot bool) []string {
 	return list
 }
 
+// wireFile has the keys of a [[wire]] table, whose ends may be lists.
+type wireFile struct {
+	Signal  string        `toml:"signal" type:"text or list of texts" default:"required" doc:"Port that messages come from, as COMPONENT.SIGNAL."`
+	Slot    string        `toml:"slot" type:"text or list of texts" default:"required" doc:"Port that messages go to, as COMPONENT.SLOT."`
+	Mode    string        `toml:"mode" default:"by payload" range:"all, queue, latest, reply" doc:"Who gets a message: all receivers, one of them, all but the newest message alone, or the component that asked."`
+	Depth   int           `toml:"depth" default:"by payload" range:"1 to 65,536" unit:"messages" doc:"Messages that may wait."`
+	OnFull  string        `toml:"on_full" default:"by payload" range:"block, drop_newest, drop_oldest, coalesce, fail" doc:"Effect of a message that finds the wire full."`
+	Answer  time.Duration `toml:"answer" default:"\"30s\"" doc:"Longest wait for an answer to a question."`
+	Replace bool          `toml:"replace" doc:"Takes the place of the preset's wires of this signal."`
+	Write   []string      `toml:"write" range:"columns of the payload" doc:"Columns of the message's block that the receiver may write."`
+}
+
 var (
-	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "answer", "replace", "write"}
+	wireKeys  = table.Keys(&wireFile{})
 	modeNames = []string{"all", "queue", "latest", "reply"}
 	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
 )

@@ -19,9 +19,9 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy       string `toml:"policy"`         // whose rows count; empty: all
-	DatasetRows  int    `toml:"dataset_rows"`   // env steps of one dataset, of all policies that act in its blocks
-	MaxPolicyLag int    `toml:"max_policy_lag"` // in policy versions; older blocks are dropped; 0 = no bound
+	Policy       string `toml:"policy" doc:"Policy whose rows count; empty = all." range:"a [policy] table"`
+	DatasetRows  int    `toml:"dataset_rows" doc:"Env steps of a dataset, of all policies that act in its blocks." range:"1 to 67,108,864" unit:"env steps"`
+	MaxPolicyLag int    `toml:"max_policy_lag" doc:"Drops blocks with a larger policy lag; 0 = none." range:"0 or more" unit:"versions"`
 }
 
 func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }

@@ -14,12 +14,12 @@ import (
 // EncoderTable is a [policy.NAME.encoder.PATTERN] table: how inputs whose paths match the pattern enter. A missing key has
 // the default for the tensor.
 type EncoderTable struct {
-	Kind       string `toml:"kind"` // flat, mlp, onehot, embed, nature_cnn, impala
-	Hidden     []int  `toml:"hidden"`
-	Activation string `toml:"activation"`
-	Dim        int    `toml:"dim"` // of embed
-	Norm       string `toml:"norm"`
-	Stack      int    `toml:"stack"`
+	Kind       string `toml:"kind" doc:"How inputs whose path matches the pattern enter." range:"flat, mlp, onehot, embed, nature_cnn, impala" default:"by the tensor"`
+	Hidden     []int  `toml:"hidden" doc:"Widths of the layers of kind mlp." default:"by the kind"`
+	Activation string `toml:"activation" doc:"Activation of those layers." range:"relu, tanh, elu, gelu, silu" default:"net.activation"`
+	Dim        int    `toml:"dim" doc:"Width of an embedding." default:"by the tensor"`
+	Norm       string `toml:"norm" doc:"Normalisation of the input." range:"none, running, scale, onehot" default:"by the tensor"`
+	Stack      int    `toml:"stack" doc:"Newest frames that enter together." range:"1 or more" default:"frame_stack"`
 }
 
 // Bounds for a Discrete tensor's default: one-hot up to so many values, an embedding up to so many.

@@ -23,20 +23,20 @@ const (
 
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
-	Backend      string `toml:"backend"`
+	Backend      string `toml:"backend" doc:"Computes the policy." range:"auto, cpu, cuda"`
 	Net          Net    `toml:"net"`
-	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded or a core keeps a state, else false; not for nodes
-	NormalizeObs bool   `toml:"normalize_obs"`
+	ShareTrunk   *bool  `toml:"share_trunk" doc:"Policy and value share their hidden layers." default:"true with pictures or a recurrent layer"`
+	NormalizeObs bool   `toml:"normalize_obs" doc:"Normalises observations by running statistics."`
 	Action       Action `toml:"action"`
 	// Inputs are further inputs after the observations: last_action, executed_action, last_reward.
-	Inputs []string `toml:"inputs"`
+	Inputs []string `toml:"inputs" doc:"Further inputs after the observations." range:"last_action, executed_action, last_reward"`
 	// LastReward is how the last reward enters: running, plain, raw; nil is the default for NormalizeObs, where it enters at all.
-	LastReward *string `toml:"last_reward"`
+	LastReward *string `toml:"last_reward" doc:"Form of the input last_reward." range:"running, plain, raw" default:"running with normalize_obs, else plain"`
 	// CriticInputs are patterns of paths of the inputs that the value alone reads.
-	CriticInputs []string                `toml:"critic_inputs"`
-	Encoder      map[string]EncoderTable `toml:"encoder"` // by pattern of paths
+	CriticInputs []string                `toml:"critic_inputs" doc:"Patterns of inputs that only the value reads."`
+	Encoder      map[string]EncoderTable `toml:"encoder" name:"PATTERN"` // by pattern of paths
 	// FrameStack is how many frames of each observation enter whose encoder does not say; nil is one.
-	FrameStack *int         `toml:"frame_stack"`
+	FrameStack *int         `toml:"frame_stack" doc:"Newest frames of an observation that enter together." range:"1 or more" default:"1"`
 	Limits     PolicyLimits `toml:"limits"`
 
 	images string // the kind that net.nodes were written out from, if the file has one
@@ -44,7 +44,7 @@ type PolicyTable struct {
 
 // PolicyLimits is its key limits: the resources of a network.
 type PolicyLimits struct {
-	Parameters int `toml:"parameters"`
+	Parameters int `toml:"parameters" doc:"Most parameters of the network." range:"1 to 1,000,000,000"`
 }
 
 // Bounds of limits.parameters. Backends find parameters by 32 bits.
@@ -55,29 +55,29 @@ const (
 
 // Action is its key action: how a policy draws Box actions.
 type Action struct {
-	LogStd     policy.LogStd `toml:"log_std"`      // where standard deviations come from
-	LogStdInit float64       `toml:"log_std_init"` // initial value of their logarithms, unless they come from the state
-	LogStdMin  float64       `toml:"log_std_min"`  // their logarithms count as this where they are below
-	LogStdMax  float64       `toml:"log_std_max"`  // likewise above
-	Squash     string        `toml:"squash"`       // none: actions beyond the bounds are cut off; tanh: they lie within
-	Rescale    bool          `toml:"rescale"`      // -1 and 1 are the bounds
+	LogStd     policy.LogStd `toml:"log_std" doc:"Source of a Box action's standard deviations: learned numbers, an output of the network, or constants." range:"parameter, network, fixed"`
+	LogStdInit float64       `toml:"log_std_init" doc:"First logarithm of the standard deviations; 0 is a deviation of 1." range:"log_std_min to log_std_max"`
+	LogStdMin  float64       `toml:"log_std_min" doc:"Smallest logarithm of the standard deviations."`
+	LogStdMax  float64       `toml:"log_std_max" doc:"Largest logarithm of the standard deviations."`
+	Squash     string        `toml:"squash" doc:"How Box actions stay in their bounds: clipped, or squashed by tanh." range:"none, tanh"`
+	Rescale    bool          `toml:"rescale" doc:"The bounds are -1 and 1 for the policy."`
 }
 
 // Net is its key net: the layers between the observation and the heads. Missing keys get the kind's defaults.
 type Net struct {
-	Kind       string         `toml:"kind"` // mlp, nature_cnn, impala, nodes
-	Hidden     []int          `toml:"hidden"`
-	Activation string         `toml:"activation"`
-	Nodes      *[]policy.Node `toml:"nodes"`
-	InitGain   *float64       `toml:"init_gain"` // of the layers before the heads, in their orthogonal initialisation; nil is √2; not for nodes
-	Core       *Core          `toml:"core"`      // after the hidden layers; not for nodes
-	Chunk      *int           `toml:"chunk"`     // rows that are learned from together; only where a layer keeps a state
+	Kind       string         `toml:"kind" doc:"Layers between the observations and the heads." range:"mlp, nature_cnn, impala, nodes" default:"\"mlp\""`
+	Hidden     []int          `toml:"hidden" doc:"Widths of the hidden layers." range:"1 or more each" default:"the kind's"`
+	Activation string         `toml:"activation" doc:"Activation of the hidden layers." range:"relu, tanh, elu, gelu, silu" default:"the kind's"`
+	Nodes      *[]policy.Node `toml:"nodes" doc:"Layers one by one, where kind is nodes." default:""`
+	InitGain   *float64       `toml:"init_gain" doc:"Gain of the orthogonal initialisation of the hidden layers." default:"√2"`
+	Core       *Core          `toml:"core"` // after the hidden layers; not for nodes
+	Chunk      *int           `toml:"chunk" doc:"Rows that a recurrent network learns from together." range:"1 or more" unit:"rows" default:"16"`
 }
 
 // Core is its key core: a layer that keeps a state.
 type Core struct {
-	Kind policy.CoreKind `toml:"kind"` // gru, lstm
-	Size *int            `toml:"size"`
+	Kind policy.CoreKind `toml:"kind" doc:"Recurrent layer after the hidden ones." range:"gru, lstm"`
+	Size *int            `toml:"size" doc:"Width of the recurrent layer." range:"1 or more" default:"128"`
 }
 
 // Defaults of a recurrent layer.

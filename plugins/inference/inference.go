@@ -15,9 +15,9 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy   string `toml:"policy"`   // name of a [policy] table
-	MaxRows  int    `toml:"max_rows"` // of one run of the policy
-	Versions int    `toml:"versions"` // most versions held, for a policy with a pool
+	Policy   string `toml:"policy" doc:"Policy that it computes." range:"a [policy] table" default:"required"`
+	MaxRows  int    `toml:"max_rows" doc:"Most rows that are computed together." range:"1 to 1,048,576" unit:"rows"`
+	Versions int    `toml:"versions" doc:"Most versions that are held, for a policy with a pool." range:"1 to 1024" unit:"versions"`
 }
 
 func defaults() config { return config{MaxRows: 1024, Versions: 8} }

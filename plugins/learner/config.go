@@ -10,12 +10,12 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy           string  `toml:"policy"` // name of a [policy] table
-	LearningRate     float64 `toml:"learning_rate"`
-	LRAnnealEnvSteps uint64  `toml:"lr_anneal_env_steps"` // learning rate falls to 0 over these; 0 = constant
-	AnnealClip       bool    `toml:"anneal_clip"`         // clip falls with the learning rate
-	Clip             float64 `toml:"clip"`
-	EntropyCoef      float64 `toml:"entropy_coef"`
+	Policy           string  `toml:"policy" doc:"Policy that it trains." range:"a [policy] table" default:"required"`
+	LearningRate     float64 `toml:"learning_rate" doc:"Learning rate of Adam." range:"0 to 1"`
+	LRAnnealEnvSteps uint64  `toml:"lr_anneal_env_steps" doc:"Env steps over which the learning rate falls to 0; 0 = constant." range:"0 or more" unit:"env steps"`
+	AnnealClip       bool    `toml:"anneal_clip" doc:"The clip range falls with the learning rate."`
+	Clip             float64 `toml:"clip" doc:"Clip range of PPO's ratio." range:"0.000001 to 10"`
+	EntropyCoef      float64 `toml:"entropy_coef" doc:"Coefficient of the entropy in the loss." range:"0 to 10"`
 	ppo.Config
 }
 

@@ -19,9 +19,9 @@ type Component struct {
 var _ component.Component = (*Component)(nil)
 
 type config struct {
-	Socket  string `toml:"socket"`       // default: wire.DefaultPath
-	Memory  int64  `toml:"memory,bytes"` // of all objects together; 0 = the machine's memory
-	Clients int    `toml:"clients"`      // most at a time
+	Socket  string `toml:"socket" doc:"Socket of the store." default:"one for each user"`
+	Memory  int64  `toml:"memory,bytes" doc:"Most memory of all objects; 0 = the machine's."`
+	Clients int    `toml:"clients" doc:"Most clients at a time." range:"1 or more"`
 }
 
 // New returns a component that has not been configured.

@@ -9,11 +9,11 @@ import (
 
 // config is the table of a pool.
 type config struct {
-	Policy            string  `toml:"policy"`              // name of the [policy] table that acts with its versions
-	Keep              int     `toml:"keep"`                // newest versions kept, in addition to the first
-	EveryVersions     uint64  `toml:"every_versions"`      // policy versions from one kept to the next
-	DrawEveryVersions uint64  `toml:"draw_every_versions"` // versions received from one draw to the next
-	Newest            float64 `toml:"newest"`              // probability that the newest kept one is taken; else all are equally likely
+	Policy            string  `toml:"policy" doc:"Policy that acts with the pool's versions." range:"a [policy] table" default:"required"`
+	Keep              int     `toml:"keep" doc:"Newest versions kept, besides the first." range:"1 to 1000" unit:"versions"`
+	EveryVersions     uint64  `toml:"every_versions" doc:"Versions between two that are kept." range:"1 or more" unit:"versions"`
+	DrawEveryVersions uint64  `toml:"draw_every_versions" doc:"Versions between two draws." range:"1 or more" unit:"versions"`
+	Newest            float64 `toml:"newest" doc:"Probability that the newest kept version is drawn; else all are equally likely." range:"0 to 1"`
 }
 
 func defaults() config { return config{Keep: 10, EveryVersions: 20, DrawEveryVersions: 1} }

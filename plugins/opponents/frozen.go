@@ -13,7 +13,7 @@ import (
 
 // frozenConfig is the table of a frozen policy's publisher.
 type frozenConfig struct {
-	Policy string `toml:"policy"` // name of the [policy] table, which says where the weights come from
+	Policy string `toml:"policy" doc:"Fixed policy that it publishes." range:"a [policy] table" default:"required"`
 }
 
 // Frozen publishes one stored version of a policy, once.

@@ -14,24 +14,24 @@ import (
 
 // config is the component's table.
 type config struct {
-	Env           string        `toml:"env"`            // name of an [env] table
-	Envs          int           `toml:"envs"`           // environments of one instance
-	Splits        int           `toml:"splits"`         // parts they are stepped in
-	Horizon       int           `toml:"horizon"`        // steps of a trajectory
-	Blocks        int           `toml:"blocks"`         // trajectory blocks per split; synchronous mode uses 1
-	MaxRestarts   int           `toml:"max_restarts"`   // faults of one instance within RestartWindow before the run fails
-	RestartWindow time.Duration `toml:"restart_window"` // faults are forgotten after this long; 0 = never
-	Layout        string        `toml:"layout"`         // of observations: auto, aos, soa
+	Env           string        `toml:"env" doc:"Environment that it steps." range:"an [env] table" default:"required"`
+	Envs          int           `toml:"envs" doc:"Environments of one instance." range:"1 to 65,536, divisible by splits" unit:"environments"`
+	Splits        int           `toml:"splits" doc:"Parts that are stepped in turn: one steps while the policy computes for another." range:"1 or more"`
+	Horizon       int           `toml:"horizon" doc:"Steps of a trajectory." range:"1 to 65,536" unit:"env steps"`
+	Blocks        int           `toml:"blocks" doc:"Trajectory blocks of each split; sync mode uses 1." range:"1 to 64" unit:"blocks"`
+	MaxRestarts   int           `toml:"max_restarts" doc:"Faults of an instance within restart_window before the run fails." range:"0 or more"`
+	RestartWindow time.Duration `toml:"restart_window" doc:"Period that faults are counted in; 0 = the whole run." range:"0 or more"`
+	Layout        string        `toml:"layout" doc:"Memory layout of observations." range:"auto, aos, soa"`
 
-	ResetParams   bool `toml:"reset_params"`   // another component writes the parameters of the episodes to come
-	ShapedRewards bool `toml:"shaped_rewards"` // another component writes the rewards to learn from, after a block's last step
+	ResetParams   bool `toml:"reset_params" doc:"Another component writes the parameters of the next episodes."`
+	ShapedRewards bool `toml:"shaped_rewards" doc:"Another component writes the rewards to learn from."`
 
-	Policies  map[string]string  `toml:"policies"`  // by pattern of agents; empty: one policy acts in all rows
-	Opponents map[string]float64 `toml:"opponents"` // shares of episodes by policy
+	Policies  map[string]string  `toml:"policies" doc:"Policies by patterns of agents; empty = one policy acts for all."`
+	Opponents map[string]float64 `toml:"opponents" doc:"Shares of the episodes that other policies play, by policy." range:"above 0, together at most 1"`
 
 	// Keys whose place is the environment's table, so that their error can say what to write there.
-	EpisodeLimit *int                `toml:"episode_limit"`
-	Reward       *env.RolloutRewards `toml:"reward"`
+	EpisodeLimit *int                `toml:"episode_limit" doc:"-"`
+	Reward       *env.RolloutRewards `toml:"reward" doc:"-"`
 }
 
 func defaults() config {

@@ -29,8 +29,8 @@ const (
 
 // config is the component's table.
 type config struct {
-	Log   []string      `toml:"log"`   // of console, jsonl, csv and tensorboard
-	Every time.Duration `toml:"every"` // between two progress lines
+	Log   []string      `toml:"log" doc:"Logs of the run." range:"console, jsonl, csv, tensorboard"`
+	Every time.Duration `toml:"every" doc:"Time between two progress lines."`
 }
 
 // Runner watches a run.

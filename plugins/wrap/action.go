@@ -52,7 +52,7 @@ func (c *chosen) after(t int) error {
 
 // clipAction takes actions without bounds, which are cut off at the environment's.
 type clipAction struct {
-	On bool `toml:"clip_action"`
+	On bool `toml:"clip_action" doc:"Clips actions to their bounds, which the policy does not see." range:"true" default:""`
 }
 
 func (c *clipAction) validate(bad func(key, reason, help string)) { onlyOn("clip_action", c.On, bad) }
@@ -91,7 +91,7 @@ func (c *clipAction) around(w *wrapped) layer {
 
 // rescaleAction maps actions between two numbers to actions between the environment's bounds.
 type rescaleAction struct {
-	Bounds []float64 `toml:"rescale_action"`
+	Bounds []float64 `toml:"rescale_action" doc:"Lower and upper bound of the actions that the policy sees." default:""`
 }
 
 func (c *rescaleAction) validate(bad func(key, reason, help string)) {
@@ -158,7 +158,7 @@ func (l *boxLayer) before(t int) {
 
 // stickyAction makes the environment take its previous action again with that probability (Machado et al. 2018).
 type stickyAction struct {
-	Probability float64 `toml:"sticky_action"`
+	Probability float64 `toml:"sticky_action" doc:"Probability that the previous action is taken again." range:"above 0, below 1" default:""`
 }
 
 func (c *stickyAction) validate(bad func(key, reason, help string)) {

@@ -9,7 +9,7 @@ import (
 
 // flatten makes vectors of all observations. Their elements lie as before, so nothing is copied.
 type flatten struct {
-	On bool `toml:"flatten"`
+	On bool `toml:"flatten" doc:"Flattens all observations into one." range:"true" default:""`
 }
 
 func (c *flatten) validate(bad func(key, reason, help string)) { onlyOn("flatten", c.On, bad) }

@@ -10,7 +10,7 @@ import (
 
 // timeLimit truncates episodes after that many env steps.
 type timeLimit struct {
-	Steps int `toml:"time_limit"`
+	Steps int `toml:"time_limit" doc:"Truncates episodes after this many steps." range:"1 to 1,073,741,824" unit:"env steps" default:""`
 }
 
 func (c *timeLimit) validate(bad func(key, reason, help string)) {

@@ -17,10 +17,10 @@ import (
 
 // ModuleTable is a wrapper that is a module: a component that shapes rewards, writes actions or observations, asked about each env step.
 type ModuleTable struct {
-	Use    string         `toml:"use"`    // path of the file
-	SHA256 string         `toml:"sha256"` // of the file, hexadecimal; empty if any will do
-	Args   map[string]any `toml:"-"`      // the module's own table
-	Grants []string       `toml:"grants"` // capabilities that it may use: log, metric
+	Use    string         `toml:"use" doc:"Path of a module that is the wrapper." default:"required"`
+	SHA256 string         `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`
+	Args   map[string]any `toml:"-"` // the module's own table
+	Grants []string       `toml:"grants" doc:"Capabilities that it may use." range:"log, metric"`
 	Limits env.Limits     `toml:"limits"`
 }
 

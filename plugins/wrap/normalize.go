@@ -14,9 +14,9 @@ import (
 type rewardNormalize struct {
 	rewards
 	Values struct {
-		Gamma   float64 `toml:"gamma"`
-		Epsilon float64 `toml:"epsilon"`
-		Clip    float64 `toml:"clip"`
+		Gamma   float64 `toml:"gamma" doc:"Divides rewards by the standard deviation of the return with this discount." range:"0 to 1"`
+		Epsilon float64 `toml:"epsilon" doc:"Added to the variance." range:"above 0, up to 1"`
+		Clip    float64 `toml:"clip" doc:"Clips the normalised reward to this and its negative." range:"above 0, up to 1e12"`
 	} `toml:"reward_normalize"`
 }
 

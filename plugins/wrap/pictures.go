@@ -107,7 +107,7 @@ func observedPicture(t *hostabi.Tensor) (p picture, ok bool) {
 // grayscale makes one channel of three: the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B, in weights of 1/65536 and rounded to
 // the nearest, as Pillow computes it. OpenCV's weights of 1/32768 differ from it by 1 at most.
 type grayscale struct {
-	On bool `toml:"grayscale"`
+	On bool `toml:"grayscale" doc:"Makes one channel of three." range:"true" default:""`
 }
 
 func (c *grayscale) validate(bad func(key, reason, help string)) { onlyOn("grayscale", c.On, bad) }
@@ -146,7 +146,7 @@ func (l *luma) paint(dst, src []byte) {
 // with OpenCV's INTER_AREA; along an axis that grows it is interpolated between the two nearest. All of it is computed in integers
 // and rounded once, to the nearest, up where two are.
 type resize struct {
-	Size []int `toml:"resize"`
+	Size []int `toml:"resize" doc:"Resizes pictures to this height and width." range:"1 to 4096 each" unit:"pixels" default:""`
 }
 
 // maxSide bounds the sides of pictures, so that the weights of a pixel add up to less than 2²⁸.

@@ -21,7 +21,7 @@ type parted interface{ parts() }
 
 // actionRepeat makes a number of steps with one action; their rewards are added up.
 type actionRepeat struct {
-	Steps int `toml:"action_repeat"`
+	Steps int `toml:"action_repeat" doc:"Takes each action this many times and adds up the rewards." range:"2 to 1000" unit:"env steps" default:""`
 }
 
 func (c *actionRepeat) parts() {}

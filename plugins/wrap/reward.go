@@ -21,7 +21,7 @@ func (rewards) describe(*hostabi.EnvSpec) error { return nil }
 // rewardScale multiplies rewards.
 type rewardScale struct {
 	rewards
-	Scale float64 `toml:"reward_scale"`
+	Scale float64 `toml:"reward_scale" doc:"Multiplies rewards." range:"1e-12 to 1e12, or the same below 0" default:""`
 }
 
 func (c *rewardScale) validate(bad func(key, reason, help string)) {
@@ -38,7 +38,7 @@ func (c *rewardScale) around(w *wrapped) layer {
 // rewardClip cuts rewards off beyond a bound and its negative, or takes their sign.
 type rewardClip struct {
 	rewards
-	Bound any `toml:"reward_clip"`
+	Bound any `toml:"reward_clip" doc:"Clips rewards to this and its negative, or takes their sign." range:"above 0, up to 1e12, or \"sign\"" type:"number or text"`
 }
 
 // sign is the value of rewardClip.Bound for signs.

@@ -9,7 +9,7 @@ import (
 // frameStack says how many frames enter the policies of the environment. The reader of the pipeline copies it to their key of
 // that name: environments write each frame once, so there is nothing to put around them.
 type frameStack struct {
-	Frames int `toml:"frame_stack"`
+	Frames int `toml:"frame_stack" doc:"Stacks the newest frames of each observation." range:"2 or more" unit:"frames" default:""`
 }
 
 func (c *frameStack) validate(bad func(key, reason, help string)) {

@@ -14,7 +14,7 @@ import (
 // recordStats reports return and length of each episode as they are at its place in the list, under env/NAME_return and
 // env/NAME_length.
 type recordStats struct {
-	Name string `toml:"record_stats"`
+	Name string `toml:"record_stats" doc:"Reports return and length of episodes at this place, as env/NAME_return and env/NAME_length." range:"small letters, digits and _"`
 }
 
 var statsName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)

@@ -141,3 +141,11 @@ func around(inner env.Plugin, t env.Wrapper, last bool, load Loader) (env.Plugin
 	}
 	return p, nil
 }
+
+// Describe describes the keys of all wrappers for readers, first rlhost's own, then the keys of a wrapper that is a module.
+func Describe() (keys []table.Description) {
+	for i := range kinds {
+		keys = append(keys, table.Describe(kinds[i].new())...)
+	}
+	return append(keys, table.Describe(&ModuleTable{})...)
+}

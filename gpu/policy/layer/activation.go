@@ -67,7 +67,7 @@ func (f Func) OfResult() bool { return f.row().ofResult }
 
 // Activation applies a function to each element.
 type Activation struct {
-	Func Func `json:"func" toml:"func"`
+	Func Func `json:"func" toml:"func" doc:"Activation function." range:"relu, tanh, elu, gelu, silu"`
 }
 
 var _ Op = (*Activation)(nil)

@@ -5,9 +5,9 @@ import "fmt"
 // Append adds N elements after x that are parameters, the same in every row, such as the logarithms of standard
 // deviations that do not depend on the state. With Fixed they are the constant Init.
 type Append struct {
-	N     int     `json:"n" toml:"n"`
-	Init  float64 `json:"init,omitempty" toml:"init"` // the parameters' first value
-	Fixed bool    `json:"fixed,omitempty" toml:"fixed"`
+	N     int     `json:"n" toml:"n" doc:"Parameters appended to the input." range:"1 or more"`
+	Init  float64 `json:"init,omitempty" toml:"init" doc:"Their first value."`
+	Fixed bool    `json:"fixed,omitempty" toml:"fixed" doc:"They are constants."`
 }
 
 var _ Op = (*Append)(nil)

@@ -6,8 +6,8 @@ import "fmt"
 // are zeros. The weight is [Kernel][Kernel][channels][Out], the result [rows][columns][Out].
 type Conv2D struct {
 	Window
-	Out  int     `json:"out" toml:"out"`
-	Gain float64 `json:"gain" toml:"gain"` // of the weight's orthogonal initialisation; the bias begins at zero
+	Out  int     `json:"out" toml:"out" doc:"Channels of a convolution." range:"1 or more"`
+	Gain float64 `json:"gain" toml:"gain" doc:"Gain of its orthogonal initialisation."`
 }
 
 var _ Op = (*Conv2D)(nil)

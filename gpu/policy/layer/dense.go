@@ -4,8 +4,8 @@ import "fmt"
 
 // Dense is x·weight + bias, with the weight [in][Out] and x taken as one vector.
 type Dense struct {
-	Out  int     `json:"out" toml:"out"`
-	Gain float64 `json:"gain" toml:"gain"` // of the weight's orthogonal initialisation; the bias begins at zero
+	Out  int     `json:"out" toml:"out" doc:"Width of a dense layer." range:"1 or more"`
+	Gain float64 `json:"gain" toml:"gain" doc:"Gain of its orthogonal initialisation."`
 }
 
 var _ Op = (*Dense)(nil)

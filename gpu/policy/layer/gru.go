@@ -10,7 +10,7 @@ import (
 //	r = σ(x·W_r + b_r + h·U_r + c_r)   z = σ(x·W_z + b_z + h·U_z + c_z)
 //	n = tanh(x·W_n + b_n + r·(h·U_n + c_n))   h' = (1 - z)·n + z·h
 type GRU struct {
-	Size int `json:"size" toml:"size"` // elements of h
+	Size int `json:"size" toml:"size" doc:"Width of a GRU." range:"1 or more"`
 }
 
 var _ Core = (*GRU)(nil)

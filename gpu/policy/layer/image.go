@@ -5,9 +5,9 @@ import "fmt"
 // Window is how a square slides over an image, by rows and then by columns. Pad pixels are thought around the image on
 // each side.
 type Window struct {
-	Kernel int `json:"kernel" toml:"kernel"` // pixels of a side
-	Stride int `json:"stride" toml:"stride"`
-	Pad    int `json:"pad,omitempty" toml:"pad"` // fewer than Kernel
+	Kernel int `json:"kernel" toml:"kernel" doc:"Side of the window of a convolution or a pooling." range:"1 or more" unit:"pixels"`
+	Stride int `json:"stride" toml:"stride" doc:"Step of the window." range:"1 or more" unit:"pixels"`
+	Pad    int `json:"pad,omitempty" toml:"pad" doc:"Zeros around the picture." range:"0 to kernel - 1" unit:"pixels"`
 }
 
 // image returns height, width and channels of the only input.

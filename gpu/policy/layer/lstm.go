@@ -11,7 +11,7 @@ import (
 //	i, f, o = σ(x·W + b + h·U + u) each   g = tanh(x·W_g + b_g + h·U_g + u_g)
 //	c' = f·c + i·g   h' = o·tanh(c')
 type LSTM struct {
-	Size int `json:"size" toml:"size"` // elements of h, and of c
+	Size int `json:"size" toml:"size" doc:"Width of an LSTM." range:"1 or more"`
 }
 
 var _ Core = (*LSTM)(nil)
