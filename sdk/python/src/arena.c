@@ -222,7 +222,7 @@ static PyObject *get_base(PyObject *o, void *x) {
 
 static PyGetSetDef arena_getset[] = {
     {"key", get_key, NULL, "what names the arena as long as it is mapped", NULL},
-    {"id", get_id, NULL, "number that stands in handles", NULL},
+    {"id", get_id, NULL, "number that is in handles", NULL},
     {"blocks", get_blocks, NULL, "how many", NULL},
     {"block_bytes", get_bytes, NULL, "bytes of one", NULL},
     {"stride", get_stride, NULL, "bytes from one to the next", NULL},

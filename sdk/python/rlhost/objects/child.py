@@ -34,7 +34,7 @@ def serve(path: str | None = None, *, memory_mib: int | None = None, program: st
         stack.enter_context(child)  # closes its input, at which it ends, and waits for it
         assert child.stdout is not None
         if not child.stdout.readline():
-            raise HostLost("%s ended with status %d: what it has said stands in the standard error"
+            raise HostLost("%s ended with status %d: its words are on standard error"
                            % (" ".join(command[:2]), child.wait()))
         with Store(path) as store:
             yield store

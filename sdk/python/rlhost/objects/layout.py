@@ -120,7 +120,7 @@ class Object:
         reply = self.connection.call(OPEN, WRITE if write else 0, payload=self.name.encode())
         try:
             if reply[R_OBJECT] != self.number:
-                raise Removed("object %r was removed and made anew" % self.name)
+                raise Removed("object %r was removed and made again" % self.name)
             if len(reply[-1]) != 1:
                 raise BadRequest("object %r: %d files came with its layout" % (self.name, len(reply[-1])))
             self.place(reply)
