@@ -6,6 +6,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,9 @@ else in the file changes. With the sum in the file, rlhost refuses a program tha
 // Run writes the plugin into the file.
 func (c *pluginAddCommand) Run(p *program) error {
 	sum, err := files.SHA256(c.Program)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: error[%s]: no such file\n  help: build it first, or correct the path", c.Program, spawn.CodeStart)
+	}
 	if err != nil {
 		return fail(exitPlugin, err)
 	}

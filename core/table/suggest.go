@@ -35,6 +35,29 @@ func Nearest(name string, candidates []string) (string, bool) {
 	return found, found != ""
 }
 
+// Closest returns the n candidates that resemble a name most, the closest first. Of a path with slashes its last part may resemble the
+// name, too; a part that has the name in it is closer than one with other letters.
+func Closest(name string, candidates []string, n int) []string {
+	if len(name) > maxName {
+		return nil
+	}
+	name = strings.ToLower(name)
+	far := func(c string) int {
+		c = strings.ToLower(c)
+		last := c[strings.LastIndexByte(c, '/')+1:]
+		edits := 2 + 2*min(distance(name, c, maxName), distance(name, last, maxName))
+		switch {
+		case strings.Contains(last, name):
+			edits = min(edits, 2)
+		case strings.Contains(c, name):
+			edits = min(edits, 3)
+		}
+		return edits
+	}
+	sorted := slices.SortedStableFunc(slices.Values(slices.Sorted(slices.Values(candidates))), func(a, b string) int { return far(a) - far(b) })
+	return sorted[:min(n, len(sorted))]
+}
+
 // distance is the number of insertions, deletions and substitutions between a and b (Levenshtein 1966), with a
 // swap of neighbours counted as one; more than limit may be returned as any number above it.
 func distance(a, b string, limit int) int {

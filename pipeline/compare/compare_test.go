@@ -52,7 +52,7 @@ func TestWhere_ComparesNumbersAndTexts(t *testing.T) {
 	}
 	for condition, want := range map[string][]uint64{
 		"return>=20": {1, 2}, "return<20": {0}, "return!=20": {0, 2, 3}, "env=env0": {0, 1, 2}, "seed > 1": {2, 3}, "state=ended": {0, 1, 2, 3},
-		"component.learner.epochs=2": {2, 3}, "wire[0].signal=a": {0, 1, 2, 3}, "no.such.key=1": nil, "no.such.key!=1": {0, 1, 2, 3},
+		"component.learner.epochs=2": {2, 3}, "wire[0].signal=a": {0, 1, 2, 3},
 	} {
 		found, err := Where(list, []string{condition})
 		var seeds []uint64
@@ -65,6 +65,14 @@ func TestWhere_ComparesNumbersAndTexts(t *testing.T) {
 	}
 	if both, err := Where(list, []string{"return>10", "component.learner.epochs=1"}); err != nil || len(both) != 1 {
 		t.Errorf("two conditions: %d runs (%v)", len(both), err)
+	}
+	for _, wrong := range []string{"no.such.key=1", "retrun!=1", "component.learner.epoch=2"} {
+		if _, err := Where(list, []string{wrong}); err == nil || !strings.Contains(err.Error(), "no column and no key of a pipeline is named") {
+			t.Errorf("condition %q: %v", wrong, err)
+		}
+	}
+	if _, err := By(list, "component.learner.epoch"); err == nil || !strings.Contains(err.Error(), "the closest are component.learner.epochs, ") {
+		t.Errorf("groups of no key: %v", err)
 	}
 	for _, bad := range []string{"return", "=3", ""} {
 		if _, err := Where(list, []string{bad}); err == nil || !strings.Contains(err.Error(), "write it as KEY=VALUE") {

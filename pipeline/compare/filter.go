@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // operators, the longer ones first. Numbers are compared where both sides are numbers, texts else.
@@ -22,6 +24,9 @@ var operators = []struct {
 func Where(list []*Run, conditions []string) ([]*Run, error) {
 	for _, c := range conditions {
 		name, fits, err := condition(c)
+		if err == nil {
+			err = checkName(list, name)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -38,6 +43,27 @@ func Where(list []*Run, conditions []string) ([]*Run, error) {
 		list = kept
 	}
 	return list, nil
+}
+
+// checkName returns an error if a name is no column, and no key of any of the runs' pipelines.
+func checkName(list []*Run, name string) error {
+	names := Columns()
+	if len(list) == 0 || slices.Contains(names, name) {
+		return nil
+	}
+	for _, r := range list {
+		keys, err := r.Keys()
+		if err != nil {
+			return err
+		}
+		if _, ok := keys[name]; ok {
+			return nil
+		}
+		names = slices.AppendSeq(names, maps.Keys(keys))
+	}
+	slices.Sort(names)
+	close := table.Closest(name, slices.Compact(names), 3)
+	return fmt.Errorf("no column and no key of a pipeline is named %q\n  help: the closest are %s; the columns are %s", name, strings.Join(close, ", "), strings.Join(Columns(), ", "))
 }
 
 func condition(c string) (name string, fits func(value string) bool, err error) {
@@ -78,6 +104,9 @@ type Group struct {
 
 // By groups runs by a column or a key, in the order of its values.
 func By(list []*Run, key string) ([]Group, error) {
+	if err := checkName(list, key); err != nil {
+		return nil, err
+	}
 	groups := map[string][]*Run{}
 	for _, r := range list {
 		value, err := r.Field(key)

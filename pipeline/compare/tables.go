@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,11 @@ import (
 // Rows returns a head and a row for each run, of columns and keys of pipelines.
 func Rows(list []*Run, columns []string) ([][]string, error) {
 	rows := [][]string{columns}
+	for _, name := range columns {
+		if err := checkName(list, name); err != nil {
+			return nil, err
+		}
+	}
 	for _, r := range list {
 		row := make([]string, len(columns))
 		for i, name := range columns {
@@ -27,6 +33,19 @@ func Rows(list []*Run, columns []string) ([][]string, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// Round shortens the numbers of Rows to what people compare; keys of pipelines stay exact.
+func Round(rows [][]string) [][]string {
+	for _, row := range rows[1:] {
+		for i, cell := range row {
+			x, err := strconv.ParseFloat(cell, 64)
+			if _, fraction, _ := strings.Cut(cell, "."); err == nil && len(fraction) > 2 && slices.Contains(Columns(), rows[0][i]) {
+				row[i] = text.Returns(x)
+			}
+		}
+	}
+	return rows
 }
 
 // GroupRows returns a head and a row for each group: how its runs did.

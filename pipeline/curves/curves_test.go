@@ -35,7 +35,7 @@ not json
 		t.Errorf("%+v", c)
 	}
 	_, _, err = read(strings.NewReader("{\"global_step\":1,\"charts/SPS\":2}\n"), "r", EnvSteps)
-	if !errors.Is(err, ErrNoMetric) || !strings.Contains(err.Error(), "there are charts/SPS, global_step") {
+	if !errors.Is(err, ErrNoMetric) || !strings.Contains(err.Error(), "no such metric: r\n  help: the closest are charts/SPS, global_step; --metric list prints all") {
 		t.Errorf("without the metric: %v", err)
 	}
 }

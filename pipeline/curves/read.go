@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Axis is the horizontal axis of a curve: the name of a metric that only grows.
@@ -33,6 +35,9 @@ const maxLine = 1 << 20
 // ErrNoMetric is wrapped by Read where no line has the metric.
 var ErrNoMetric = errors.New("no such metric")
 
+// closest is how many metrics an error of a name proposes.
+const closest = 3
+
 // Curve is a metric of one run over an axis. X ascends.
 type Curve struct{ X, Y []float64 }
 
@@ -52,7 +57,17 @@ func Read(dir, metric string, x Axis) (c Curve, unreadable int, err error) {
 }
 
 func read(r io.Reader, metric string, x Axis) (c Curve, unreadable int, err error) {
-	in, names := bufio.NewReaderSize(r, maxLine), map[string]bool{}
+	names := map[string]bool{}
+	c, unreadable, err = scan(r, metric, x, names)
+	if err == nil && len(c.X) == 0 {
+		err = noMetric(metric, x, slices.Sorted(maps.Keys(names)))
+	}
+	return c, unreadable, err
+}
+
+// scan reads a curve, and notes the names of the metrics of all lines that have no point of it.
+func scan(r io.Reader, metric string, x Axis, names map[string]bool) (c Curve, unreadable int, err error) {
+	in := bufio.NewReaderSize(r, maxLine)
 	for {
 		text, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -79,9 +94,6 @@ func read(r io.Reader, metric string, x Axis) (c Curve, unreadable int, err erro
 			return c, unreadable, err
 		}
 	}
-	if len(c.X) == 0 {
-		return c, unreadable, fmt.Errorf("%w: %s over %s; there are %s", ErrNoMetric, metric, x, listed(names))
-	}
 	return c, unreadable, nil
 }
 
@@ -98,16 +110,26 @@ func note(names map[string]bool, line map[string]*float64) {
 	}
 }
 
-func listed(names map[string]bool) string {
-	if len(names) == 0 {
-		return "none"
+// noMetric is the error of a metric that no line has.
+func noMetric(metric string, x Axis, names []string) error {
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("%w: %s over %s: there are none yet", ErrNoMetric, metric, x)
+	case slices.Contains(names, metric):
+		return fmt.Errorf("%w: no line has both %s and %s", ErrNoMetric, metric, x)
 	}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
+	return fmt.Errorf("%w: %s\n  help: the closest are %s; --metric list prints all", ErrNoMetric, metric, strings.Join(table.Closest(metric, names, closest), ", "))
+}
+
+// Metrics returns the names of the metrics in a run's folder, sorted.
+func Metrics(dir string) ([]string, error) {
+	f, err := files.Open(filepath.Join(dir, MetricsFile))
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	names := map[string]bool{}
+	_, _, err = scan(f, "", EnvSteps, names)
+	return slices.Sorted(maps.Keys(names)), errors.Join(err, f.Close())
 }
 
 // At returns the curve's value at x, linear between two points, and the nearest end's outside.

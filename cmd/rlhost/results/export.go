@@ -3,7 +3,6 @@ package results
 import (
 	"cmp"
 	"context"
-	"os"
 	"strings"
 
 	"github.com/rlhost/rlhost/pipeline/export"
@@ -51,7 +50,7 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 		name += "-" + c.Policy
 	}
 	name = cmp.Or(c.Output, name+format.Suffix())
-	if err := os.WriteFile(name, x.File, 0o644); err != nil {
+	if err := write(name, x.File); err != nil {
 		return err
 	}
 	p.printf("wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",

@@ -2,6 +2,8 @@ package results
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -36,9 +38,33 @@ func (f *Folder) load(which, checkpoint, policy string) (*runs.Run, runs.Checkpo
 	}
 	c, err := run.Load(checkpoint)
 	if errors.Is(err, runs.ErrNotFound) {
+		if len(run.Checkpoints()) == 0 {
+			err = f.withoutCheckpoint(run)
+		}
 		err = usage(err)
 	}
 	return run, c, err
+}
+
+// withoutCheckpoint is the error of a run that left nothing to load. It names the newest run of its name that did.
+func (f *Folder) withoutCheckpoint(run *runs.Run) error {
+	what := "has no checkpoint"
+	if run.Info().State == runs.Ended {
+		what = "ended (" + run.Info().Reason + ") before its first checkpoint"
+	}
+	list, err := runs.List(f.Dir())
+	if err != nil {
+		return err
+	}
+	for _, info := range slices.Backward(list) {
+		if info.Name != run.Info().Name {
+			continue
+		}
+		if other, err := runs.Open(f.Dir(), info.ID()); err == nil && len(other.Checkpoints()) > 0 {
+			return fmt.Errorf("%s %s\n  help: the newest run of that name with a checkpoint is %s", run.ID(), what, other.ID())
+		}
+	}
+	return fmt.Errorf("%s %s\n  help: no run of that name has one", run.ID(), what)
 }
 
 // Dir returns the folder.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -22,7 +22,7 @@ type Plot struct {
 	RunIDs []string `arg:"" name:"run" help:"Runs or sets of seeds; each word is a line of the picture."`
 	Folder
 	Output  string `short:"o" default:"curve.svg" placeholder:"FILE" help:"Picture: .svg or .png; - draws in the terminal alone."`
-	Metric  string `default:"charts/episodic_return" help:"Metric to draw; a run's metrics.jsonl has their names."`
+	Metric  string `default:"charts/episodic_return" help:"Metric to draw; list prints the names of all."`
 	X       string `name:"x" enum:"env_steps,seconds" default:"env_steps" help:"env_steps or seconds."`
 	GroupBy string `placeholder:"KEY" help:"A line for each value of a column or of a pipeline's key, over all runs named."`
 	Points  int    `default:"200" help:"Points of each line."`
@@ -46,6 +46,9 @@ func (c *Plot) Run(p *Program) error {
 	if err != nil {
 		return err
 	}
+	if c.Metric == listMetrics {
+		return c.list(p, groups)
+	}
 	picture := curves.Picture{Format: format, X: c.X, Y: c.Metric}
 	for _, g := range groups {
 		band, err := c.band(p, g.Runs)
@@ -64,10 +67,32 @@ func (c *Plot) Run(p *Program) error {
 	if err := curves.Draw(&out, picture); err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Output, out.Bytes(), 0o644); err != nil {
+	if err := write(c.Output, out.Bytes()); err != nil {
 		return err
 	}
 	p.printf("wrote %s\n", c.Output)
+	return nil
+}
+
+// listMetrics asks for the names of metrics, in the place of one.
+const listMetrics = "list"
+
+// list prints the names of the metrics that any of the runs has.
+func (c *Plot) list(p *Program, groups []compare.Group) error {
+	var all []string
+	for _, g := range groups {
+		for _, r := range g.Runs {
+			names, err := curves.Metrics(r.Dir)
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.Info.ID(), err)
+			}
+			all = append(all, names...)
+		}
+	}
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		p.printf("%s\n", name)
+	}
 	return nil
 }
 

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -29,6 +33,22 @@ type Program struct {
 
 // usage is the error of a command line that makes no sense.
 func usage(err error) error { return &session.Error{Kind: session.Usage, Err: err} }
+
+// codeUnwritable is the code of an output file that cannot be written.
+const codeUnwritable = "E089"
+
+// write writes the file of -o.
+func write(path string, data []byte) error {
+	err := os.WriteFile(path, data, 0o644)
+	if err == nil {
+		return nil
+	}
+	reason, help := err, "name another file with -o"
+	if in := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) {
+		reason, help = fmt.Errorf("there is no folder %s", in), fmt.Sprintf("mkdir -p %s, or name another file with -o", in)
+	}
+	return usage(fmt.Errorf("-o %s: error[%s]: %w\n  help: %s", path, codeUnwritable, reason, help))
+}
 
 // encode prints one line of JSON.
 func (p *Program) encode(v any) error { return json.NewEncoder(p.Out).Encode(v) }

@@ -49,7 +49,7 @@ func (c *List) Run(p *Program) error {
 		return errors.Join(err, p.rows(rows, c.As))
 	}
 	sets, err := runs.Sets(c.Dir())
-	if err = errors.Join(p.Table(rows), err); err != nil || len(sets) == 0 || len(c.Where) > 0 {
+	if err = errors.Join(p.Table(compare.Round(rows)), err); err != nil || len(sets) == 0 || len(c.Where) > 0 {
 		return err
 	}
 	p.printf("\n")
