@@ -64,7 +64,7 @@ func (k *actingChecker) acting() {
 		switch n := len(x.Flow.Acting()); {
 		case n > trajectory.MaxPolicies:
 			k.check.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
-		case k.check.bad["wire"] || k.check.unsure[x.Name]:
+		case k.check.bad["wire"] || k.check.unsure[x.Name] || len(k.check.broken) > 0: // what is broken may be what serves it
 		case n == 0:
 			k.answeredByOne(x)
 		case k.declaredAll(x):

@@ -200,6 +200,9 @@ func (k *checker) configError(table *node, path string, e *component.ConfigError
 	at, code := table.key, codeOf(e)
 	if n := lookup(table, e.Key); n != nil {
 		at = k.blame(table, n, e)
+		if code == "E002" || code == "E010" && strings.Contains(path, ".wrap[") { // the name itself is wrong
+			at = n.key
+		}
 	}
 	key := e.Key
 	if !strings.HasPrefix(e.Reason, "=") {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -97,7 +98,12 @@ func (k *checker) checkOwn(n *node, path string, f *componentFile) {
 func (k *checker) unknownKind(n *node, path, kind string, kinds []string) {
 	child := n.at("kind")
 	if child == nil {
-		k.Add("E004", n.key, table.DidYouMean("", "%q", "kinds", kinds), "`kind` is missing in [%s]", path)
+		help, name := table.DidYouMean("", "%q", "kinds", kinds), strings.TrimPrefix(path, "component.")
+		others := slices.DeleteFunc(slices.Clone(k.root.at("component").names), func(other string) bool { return other == name })
+		if near, ok := table.Nearest(name, others); ok {
+			help = fmt.Sprintf("did you mean [component.%s]? A component of its own needs a kind: %s", near, strings.Join(slices.Sorted(slices.Values(kinds)), ", "))
+		}
+		k.Add("E004", n.key, help, "`kind` is missing in [%s]", path)
 		return
 	}
 	if s, ok := child.text(); ok {

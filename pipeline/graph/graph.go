@@ -115,6 +115,14 @@ func (e *Env) Place(key string) Span {
 	return e.at
 }
 
+// KeyPlace is Place for an error of the key itself, and not of its value.
+func (e *Env) KeyPlace(key string) Span {
+	if n := lookup(e.table, key); n != nil {
+		return n.key
+	}
+	return e.at
+}
+
 // EnvTable is an [env.NAME] table.
 type EnvTable struct {
 	env.Source

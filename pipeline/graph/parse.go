@@ -63,9 +63,6 @@ func (k *checker) topLevel(root *node) {
 		k.bad[s.name] = true
 		root.remove(s.name)
 	}
-	if k.bad["train"] {
-		k.noPreset()
-	}
 	for _, name := range slices.Clone(root.names) {
 		if slices.Contains(known, name) {
 			continue
@@ -73,6 +70,12 @@ func (k *checker) topLevel(root *node) {
 		n := root.table[name]
 		k.Add("E002", n.key, table.MeantKey(name, known), "unknown key `%s`", name)
 		root.remove(name)
+		if near, ok := table.Nearest(name, known); ok && root.at(near) == nil {
+			k.bad[near] = true // it is there, under a wrong name
+		}
+	}
+	if k.bad["train"] {
+		k.noPreset()
 	}
 }
 

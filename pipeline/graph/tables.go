@@ -183,11 +183,24 @@ func (r *envReader) checkUse(env *node, name, use string) {
 	if isPath(use) || slices.Contains(r.check.parts.Builtins, use) {
 		return
 	}
-	help := table.DidYouMean(use, "%q", "built in", r.check.parts.Builtins)
-	if help == "" {
-		help = "a path has a slash in it: ./" + use
+	r.check.Add("E010", n.val, r.unknownUse(use), "%q is not a built-in environment", use)
+}
+
+// unknownUse is the help for a name that is no built-in environment.
+func (r *envReader) unknownUse(use string) string {
+	builtins := r.check.parts.Builtins
+	uses := LikelyUse(use, builtins)
+	if near, ok := table.Nearest(use, builtins); len(uses) == 0 && ok {
+		uses = []string{near}
 	}
-	r.check.Add("E010", n.val, help, "%q is not a built-in environment", use)
+	list := "built in: " + strings.Join(builtins, ", ")
+	switch len(uses) {
+	case 0:
+		return "a path has a slash in it: ./" + use + "; " + list
+	case 1:
+		return fmt.Sprintf("did you mean %q? %s", uses[0], list)
+	}
+	return fmt.Sprintf("did you mean %q, or the built-in environment %q?", uses[0], uses[1])
 }
 
 // checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".

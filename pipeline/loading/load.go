@@ -119,7 +119,11 @@ func addLoadProblem(c *graph.Report, of *graph.Env, err error) {
 	switch {
 	case errors.As(err, &known) && known.Key != "":
 		for _, e := range table.All(err) {
-			c.Add(cmp.Or(e.Code, "E005"), of.Place(e.Key), e.Help, "env %q: %s", of.Name, e.Sentence())
+			at := of.Place(e.Key)
+			if e.Code == table.CodeUnknown {
+				at = of.KeyPlace(e.Key)
+			}
+			c.Add(cmp.Or(e.Code, "E005"), at, e.Help, "env %q: %s", of.Name, e.Sentence())
 		}
 	case errors.As(err, &known):
 		c.Add(known.Code, of.UseAt, known.Help, "env %q: %s", of.Name, known.Sentence())

@@ -188,7 +188,7 @@ func programOf(t graph.PluginTable, dir string) (spawn.Program, error) {
 	default:
 		found, err := exec.LookPath(p.Path)
 		if err != nil {
-			return p, err // wraps exec.ErrNotFound, which has the name
+			return p, nativeError(spawn.NotFound(&p, err))
 		}
 		p.Path = found
 	}

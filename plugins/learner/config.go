@@ -3,6 +3,8 @@ package learner
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/ppo"
@@ -56,6 +58,14 @@ func (c *config) validateRate(bad func(key, format string, args ...any), between
 	}
 }
 
+// inDigits writes a number as people do: an integer with all its digits.
+func inDigits(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
 func (c *config) validate() error {
 	var errs []error
 	bad := func(key, format string, args ...any) {
@@ -66,7 +76,7 @@ func (c *config) validate() error {
 	}
 	between := func(key string, value, lo, hi float64) {
 		if !(value >= lo && value <= hi) {
-			bad(key, "is %g, want %g to %g", value, lo, hi)
+			bad(key, "is %s, want %s to %s", inDigits(value), inDigits(lo), inDigits(hi))
 		}
 	}
 	between("learning_rate", c.LearningRate, 0, 1)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,6 +81,8 @@ var protocolVersion = strconv.Itoa(native.Version)
 func runError(p *Program, path string, err error) *Error {
 	e := &Error{Code: CodeStart, Program: p.Name, Err: err}
 	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return NotFound(&Program{Name: p.Name, Path: path}, err)
 	case errors.Is(err, fs.ErrNotExist):
 		e.Reason, e.Help = fmt.Sprintf("%s: no such file", path), "build it first, or correct the path"
 	case errors.Is(err, fs.ErrPermission):
@@ -88,6 +92,16 @@ func runError(p *Program, path string, err error) *Error {
 		e.Help = "build it for linux on this processor, or set interpreter for a script"
 	default:
 		e.Reason = fmt.Sprintf("%s cannot be run: %v", path, err)
+	}
+	return e
+}
+
+// NotFound explains that PATH has no program of a plugin's name.
+func NotFound(p *Program, err error) *Error {
+	e := &Error{Code: CodeStart, Program: p.Name, Err: err, Reason: fmt.Sprintf("there is no program %s in PATH", p.Path),
+		Help: "install it, or write its path with a slash in it"}
+	if strings.HasPrefix(p.Path, "python") {
+		e.Help = "install Python 3.10 or newer, or name one: RLHOST_PYTHON=/path/to/python"
 	}
 	return e
 }
@@ -149,12 +163,15 @@ func missingModule(said []string) string {
 
 // moduleError explains that the Python at a path lacks a module, with the line that installs it.
 func moduleError(p *Program, python, module string) *Error {
-	source := module
+	source, from := module, ""
 	if module == "rlhost" {
-		source = "./sdk/python"
+		source, from = "./sdk/python", " (in a clone of rlhost)"
+	}
+	if base := filepath.Base(python); base == "env" && len(p.Interpreter) > 1 {
+		python = p.Interpreter[1] // that env starts
 	}
 	e := &Error{Code: CodeModule, Program: p.Name, Reason: fmt.Sprintf("%s has no module %q", python, module),
-		Help: fmt.Sprintf("%s -m pip install %s", python, source)}
+		Help: fmt.Sprintf("%s -m pip install %s%s", python, source, from)}
 	if len(p.Interpreter) == 0 {
 		e.Help += ", or name a Python that has it: RLHOST_PYTHON=/path/to/python"
 	} else {

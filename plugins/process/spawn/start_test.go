@@ -81,7 +81,7 @@ func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
 		program    Program
 		says, help string
 	}{
-		{p, `has no module "rlhost"`, python + " -m pip install ./sdk/python, or name a Python that has it: RLHOST_PYTHON="},
+		{p, `has no module "rlhost"`, python + " -m pip install ./sdk/python (in a clone of rlhost), or name a Python that has it: RLHOST_PYTHON="},
 		{Program{Name: "x", Path: inner, Interpreter: []string{python}}, `has no module "no_such_package"`,
 			python + " -m pip install no_such_package, or name a Python that has it as `interpreter`"},
 	} {
