@@ -2,6 +2,7 @@ package envcheck
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
 
@@ -156,6 +157,10 @@ func (k *checker) snapshot() (Verdict, string, error) {
 		return Failed, fmt.Sprintf("restored at step %d, env %d differs from %s on", at, env, step), nil
 	}
 	if t.unsaved != "" {
+		if strings.Contains(t.unsaved, "Python") {
+			k.help = "there is nothing to correct: a resumed run begins new episodes"
+			return Warning, "environments of Python cannot be saved, so runs on them cannot be resumed exactly", nil
+		}
 		return Warning, fmt.Sprintf("no snapshot, so runs on it cannot be resumed exactly: %s", t.unsaved), nil
 	}
 	return OK, fmt.Sprintf("restored at step %d into a new instance, bit-equal", at), nil

@@ -198,3 +198,19 @@ func TestRun_ReportsEachCheckAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestSum_GivesAHintWhereManyTracesDiffer(t *testing.T) {
+	failed := func(ids ...string) (list []Result) {
+		for _, id := range ids {
+			list = append(list, Result{ID: id, Verdict: Failed})
+		}
+		return list
+	}
+	if got, want := Sum(failed("D01", "D03", "M01")), "0 passed, 0 warnings, 3 failed\n"; got != want {
+		t.Errorf("two D checks: %q, want %q", got, want)
+	}
+	if got, want := Sum(failed("D01", "D03", "D07")), "3 of the D checks fail: often one read outside of a row causes all of them, such as action[1] of a single action; "+
+		"a native build with -fsanitize=address,undefined names its line\n0 passed, 0 warnings, 3 failed\n"; got != want {
+		t.Errorf("three D checks: %q, want %q", got, want)
+	}
+}

@@ -102,11 +102,21 @@ func (r *Result) Line() string {
 	return line
 }
 
+// manyTraces is how many checks that compare traces fail together where one mistake probably makes all of them fail.
+const manyTraces = 3
+
 // Sum writes how many checks passed.
 func Sum(results []Result) string {
-	counts := map[Verdict]int{}
+	counts, traces, hint := map[Verdict]int{}, 0, ""
 	for _, r := range results {
 		counts[r.Verdict]++
+		if r.Verdict == Failed && strings.HasPrefix(r.ID, "D") {
+			traces++
+		}
 	}
-	return fmt.Sprintf("%d passed, %s, %d failed\n", counts[OK], text.Count(counts[Warning], "warning"), counts[Failed])
+	if traces >= manyTraces {
+		hint = fmt.Sprintf("%d of the D checks fail: often one read outside of a row causes all of them, such as action[1] of a single action; "+
+			"a native build with -fsanitize=address,undefined names its line\n", traces)
+	}
+	return hint + fmt.Sprintf("%d passed, %s, %d failed\n", counts[OK], text.Count(counts[Warning], "warning"), counts[Failed])
 }

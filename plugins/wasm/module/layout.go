@@ -93,11 +93,19 @@ func (l *Layout) TrapReason(err error) string {
 	if len(frames) == 0 {
 		return reason
 	}
-	reason += " in " + frames[0]
+	reason += " in " + ofSDK(frames[0])
 	if callers := frames[1:]; len(callers) > 0 {
 		reason += ", called by " + strings.Join(callers, ", ")
 	}
 	return reason
+}
+
+// inSDK is the place of a frame in a header of the SDK for C.
+var inSDK = regexp.MustCompile(`\((rl_[a-z]+\.h:[0-9]+)\)$`)
+
+// ofSDK adds to a frame in the SDK that the line is not the author's.
+func ofSDK(frame string) string {
+	return inSDK.ReplaceAllString(frame, "($1, a line of the SDK, into which your own function may be inlined)")
 }
 
 // sourceLine is what wazero adds to a frame of a module with DWARF: the offset of the instruction.
