@@ -73,7 +73,7 @@ func nearby(file string) string {
 	const most = 5
 	found, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.toml"))
 	if err != nil || len(found) == 0 {
-		return "name a pipeline file; rlhost's own pipeline.toml is one to begin with"
+		return "there is no pipeline file here; rlhost train cartpole@1 prints one to begin with"
 	}
 	if len(found) > most {
 		found = append(found[:most], "…")

@@ -37,7 +37,7 @@ func (e *Engines) vet(ctx context.Context, t graph.EnvTable, dir string) error {
 	}
 	failed, done := envcheck.Writes(ctx, p, envcheck.Options{Seed: 1}, vetTime)
 	if failed != nil {
-		return errors.Join(&table.Error{Code: failed.ID, Reason: "does not do what " + failed.ID + " asks, " + failed.Title + ": " + failed.Detail,
+		return errors.Join(&table.Error{Code: failed.ID, Reason: "fails the check " + failed.ID + ", " + failed.Title + ": " + failed.Detail,
 			Help: failed.Help + "; rlhost check " + t.Use + " makes all checks"}, p.Close())
 	}
 	if done {
