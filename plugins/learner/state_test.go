@@ -88,7 +88,7 @@ func TestS19InitFromKeepsAllButTheCores(t *testing.T) {
 	if s.AdamSteps != 0 || slices.ContainsFunc(s.AdamM, func(x float32) bool { return x != 0 }) {
 		t.Errorf("the optimiser goes on after %d steps", s.AdamSteps)
 	}
-	if log := next.Log.String(); !strings.Contains(log, "the cores of the saved policy are others") || !strings.Contains(log, "gru(6)") {
+	if log := next.Log.String(); !strings.Contains(log, "the recurrent layers of the saved policy are others") || !strings.Contains(log, "gru(6)") {
 		t.Errorf("log %q", log)
 	}
 	next.teach(t, 1, 0, nil)
