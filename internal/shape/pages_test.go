@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,10 +41,6 @@ var pageWords = []struct {
 	{regexp.MustCompile(`(?i)\bwired by patterns\b`), `"matched by patterns"`},
 }
 
-// rewriting are the pages that are not in the style yet. Take a page out when it passes; an empty line stays between two
-// entries, so that two changes do not meet.
-var rewriting = []string{}
-
 // fault is a place where a page leaves the style.
 type fault struct {
 	line int
@@ -55,7 +50,7 @@ type fault struct {
 // TestShape_PagesAreSaidAloud: pages have short lines and sentences, one sentence a line, the words of the field, and headings that
 // name a task or a thing.
 //
-//	go test ./internal/shape -v -run TestShape_PagesAreSaidAloud/docs/results/gpu.md
+//	go test ./internal/shape -run TestShape_PagesAreSaidAloud/docs/results/gpu.md
 func TestShape_PagesAreSaidAloud(t *testing.T) {
 	t.Parallel()
 	for _, page := range pagesOf(t) {
@@ -64,27 +59,10 @@ func TestShape_PagesAreSaidAloud(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			faults := faultsIn(string(text))
-			pending := slices.Contains(rewriting, page)
-			if pending && len(faults) == 0 {
-				t.Errorf("%s is in the style: take it out of `rewriting` in internal/shape/pages_test.go", page)
-			}
-			for _, f := range faults {
-				if pending {
-					t.Logf("%s:%d: %s", page, f.line, f.text)
-				} else {
-					t.Errorf("%s:%d: %s", page, f.line, f.text)
-				}
-			}
-			if pending {
-				t.Skipf("%d places to rewrite", len(faults))
+			for _, f := range faultsIn(string(text)) {
+				t.Errorf("%s:%d: %s", page, f.line, f.text)
 			}
 		})
-	}
-	for _, page := range rewriting {
-		if _, err := os.Stat(filepath.Join("../..", page)); err != nil {
-			t.Errorf("`rewriting` names %s, which is not there", page)
-		}
 	}
 }
 
