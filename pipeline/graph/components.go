@@ -100,7 +100,7 @@ func (k *checker) unknownKind(n *node, path, kind string, kinds []string) {
 	if child == nil {
 		help, name := table.DidYouMean("", "%q", "kinds", kinds), strings.TrimPrefix(path, "component.")
 		others := slices.DeleteFunc(slices.Clone(k.root.at("component").names), func(other string) bool { return other == name })
-		if near, ok := table.Nearest(name, others); ok {
+		if near, ok := table.Nearest(name, others); ok && len(name) > 4 { // of shorter names every other one is near
 			help = fmt.Sprintf("did you mean [component.%s]? A component of its own needs a kind: %s", near, strings.Join(slices.Sorted(slices.Values(kinds)), ", "))
 		}
 		k.Add("E004", n.key, help, "`kind` is missing in [%s]", path)
