@@ -139,7 +139,7 @@ func TestCause_NamesThePausedOne(t *testing.T) {
 	for _, l := range p.running.loops.All() { // they answer for themselves
 		l.Do(func() {})
 	}
-	if got, want := p.watch.snapshot(later()).Cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
+	if got, want := p.watch.snapshot(later()).Cause(), "sink is paused (rlhost unpause sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
 		t.Errorf("cause %q, want %q", got, want)
 	}
 	if s := statusOf(t, p, "sink"); s.State != control.Paused || s.Note != "" || p.Status().State != control.Paused {

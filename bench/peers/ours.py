@@ -56,7 +56,7 @@ def train(pipeline, *sets, one_core=False):
     return {
         "reached": end["reason"] == "return", "env_steps": end["env_steps"], "wall_seconds": arrived - began,
         "learn_seconds": progress["wall_seconds"], "env_steps_per_s": progress["env_steps"] / progress["wall_seconds"],
-        "process_seconds": whole, "mean_return": end["mean_return"], "eval_return": end["eval_return"],
+        "process_seconds": whole, "mean_return": end["train_return"], "eval_return": end["eval_return"],
         "kernels": end["kernels"], "params_hash": end["params_hash"],
     }
 

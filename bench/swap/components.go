@@ -95,7 +95,7 @@ func componentsOf(ctx context.Context, o options, language, module string, n int
 	none, probation := 0, 0.0
 	for i := range n {
 		var r control.SwapReply
-		err := j.client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "shaper", File: files[(i+1)%2], Canary: &none, Probation: &probation}, &r, nil)
+		err := j.client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "shaper", File: files[(i+1)%2], TrialEnvs: &none, Probation: &probation}, &r, nil)
 		if err != nil || r.Outcome != control.Committed || r.Dropped != 0 {
 			return errors.Join(fmt.Errorf("change %d: %+v: %w", i, r, err), j.stop(ctx))
 		}

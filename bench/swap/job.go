@@ -164,7 +164,7 @@ func (j *job) swap(ctx context.Context, file, at string, keep bool) (r control.S
 		}
 	}
 	err = j.client.Do(ctx, control.VerbSwap, control.SwapRequest{
-		Component: "rollout", File: path, At: at, KeepState: &keep, Canary: &none, Probation: &probation,
+		Component: "rollout", File: path, At: at, KeepState: &keep, TrialEnvs: &none, Probation: &probation,
 	}, &r, nil)
 	var e *control.Error
 	if errors.As(err, &e) {

@@ -87,7 +87,7 @@ func wrappersAt(ctx context.Context, o options, at string, n int) error {
 	var list []float64
 	kept, none, probation := 0, 0, 0.0
 	for i := range n {
-		q := control.SwapRequest{Component: "rollout.wrap[1]", File: fmt.Sprintf("{ record_stats = %q }", []string{"b", "a"}[i%2]), At: at, Canary: &none, Probation: &probation}
+		q := control.SwapRequest{Component: "rollout.wrap[1]", File: fmt.Sprintf("{ record_stats = %q }", []string{"b", "a"}[i%2]), At: at, TrialEnvs: &none, Probation: &probation}
 		var r control.SwapReply
 		if err := j.client.Do(ctx, control.VerbSwap, q, &r, nil); err != nil || r.Outcome != control.Committed || r.Dropped+uint64(r.Truncated) != 0 {
 			return errors.Join(fmt.Errorf("change %d: %+v: %w", i, r, err), j.stop(ctx))

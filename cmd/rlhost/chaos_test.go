@@ -220,7 +220,7 @@ func (c *chaos) pausesAll() {
 	if s := c.status().Steps; c.base+s.Trained != r.EnvSteps {
 		c.t.Errorf("%d env steps count as trained, after %d before, the learner has learned from %d: %s", s.Trained, c.base, r.EnvSteps, asJSON(s))
 	}
-	c.must(control.VerbResume, control.GroupRequest{}, nil)
+	c.must(control.VerbUnpause, control.GroupRequest{}, nil)
 }
 
 // asks makes a request, again while another change is under way: a version that was killed on probation falls back meanwhile.
@@ -374,7 +374,7 @@ func (c *chaos) pauses() {
 	c.t.Logf("pause %v", patterns)
 	c.must(control.VerbPause, control.GroupRequest{Patterns: patterns}, nil)
 	c.counts()
-	c.must(control.VerbResume, control.GroupRequest{}, nil)
+	c.must(control.VerbUnpause, control.GroupRequest{}, nil)
 }
 
 // scales changes how many rollouts there are. The run's data then differs from the undisturbed one's.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -145,7 +146,7 @@ func (t *training) startLine(e *session.Started) {
 func (t *training) evaluated(e *session.Evaluated) {
 	if t.command.JSON {
 		_ = t.encode(map[string]any{"event": "evaluation", "policy": e.Policy, "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,
-			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic, "eval_elo": number(e.Ratings.Elo())})
+			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "judged": players.Way(e.Greedy), "eval_elo": number(e.Ratings.Elo())})
 		return
 	}
 	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), printable(e.String()))

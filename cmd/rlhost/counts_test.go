@@ -311,7 +311,7 @@ func (j *subject) trainedIsLearned() {
 	if trained := j.status().Steps.Trained; trained != r.EnvSteps {
 		j.t.Errorf("%d env steps count as trained, the learner has learned from %d", trained, r.EnvSteps)
 	}
-	j.do(control.VerbResume, control.GroupRequest{}, nil)
+	j.do(control.VerbUnpause, control.GroupRequest{}, nil)
 }
 
 // A rollout in a process asks for rewards as one in the host does.

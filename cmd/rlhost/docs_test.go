@@ -282,7 +282,7 @@ func inFollowed(t *testing.T, command string) bool {
 
 // toJobs are the commands that a running job answers, with flags that keep them short.
 var toJobs = map[string]string{
-	"status": "", "swap": " --canary 0 --probation 0s", "rollback": "", "reload": "", "scale": "", "pause": "", "resume": "", "checkpoint": "", "stop": "",
+	"status": "", "swap": " --trial-envs 0 --probation 0s", "rollback": "", "reload": "", "scale": "", "pause": "", "unpause": "", "checkpoint": "", "stop": "",
 	"tap": " --limit 1", "logs": "",
 }
 

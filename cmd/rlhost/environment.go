@@ -28,8 +28,8 @@ type envFlags struct {
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 
-	Memory   table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module besides blocks, such as 256MiB; default 64MiB."`
-	Isolated bool       `help:"Run the module in a process of its own."`
+	Memory  table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module besides blocks, such as 256MiB; default 64MiB."`
+	Runtime string     `enum:"host,process" default:"host" help:"Where the module runs: host, or process for a process of its own."`
 }
 
 // memoryHelp adds to an error of memory which settings can be reduced.
@@ -61,14 +61,11 @@ func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builti
 // table is the table of a pipeline file: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
 func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 	t := graph.EnvTable{Source: env.DefaultSource()}
-	t.Use, t.Args, t.Grants, t.Memory = f.Env, f.Args, f.Grant, uint64(f.Memory)
-	if f.Isolated {
-		t.Runtime = env.InProcess
-	}
+	t.Use, t.Args, t.Grants, t.Memory, t.Runtime = f.Env, f.Args, f.Grant, uint64(f.Memory), f.Runtime
 	if before, rest, ok := graph.SplitUse(f.Env); ok {
 		if plugin, known := parts.EnvPlugins[before]; known {
 			plugin.Name = before
-			t.Plugin, t.Use = &plugin, rest
+			t.Plugin, t.Use, t.Runtime = &plugin, rest, env.InHost
 		}
 	}
 	return t
@@ -151,8 +148,8 @@ func (c *checkCommand) Run(p *program) error {
 
 // checkPipeline validates a pipeline file, and checks the environments that it declares, as it declares them.
 func (c *checkCommand) checkPipeline(p *program, file string) error {
-	if len(c.Args) > 0 || len(c.Grant) > 0 || c.Memory > 0 || c.Isolated || c.Record != "" {
-		return fail(exitUsage, fmt.Errorf("%s is a pipeline: its [env] tables say with which arguments and grants, and in which memory, environments run", file))
+	if len(c.Args) > 0 || len(c.Grant) > 0 || c.Memory > 0 || c.Runtime != env.InHost || c.Record != "" {
+		return fail(exitUsage, fmt.Errorf("%s is a pipeline: its [env] tables say with which arguments and grants, and in which memory and runtime, environments run", file))
 	}
 	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
 		g, err := p.readGraph(file, nil, parts)

@@ -26,14 +26,14 @@ type endEvent struct {
 	PartialSteps  uint64             `json:"partial_env_steps,omitempty"` // of trajectories that were not full when the run was cut
 	WallSeconds   float64            `json:"wall_seconds"`                // of the training
 	EvalSeconds   float64            `json:"eval_seconds,omitempty"`      // of the evaluations after it
-	MeanReturn    *float64           `json:"mean_return"`                 // over the window; null while that is not full
+	MeanReturn    *float64           `json:"train_return"`                // over the window; null while that is not full
 	ReachedReturn *float64           `json:"reached_return,omitempty"`    // over the window when it ended the run: some datasets before the last
 	ReachedBy     string             `json:"reached_by,omitempty"`        // the policy that does not lead whose rule ended the run
 	EvalReturn    *float64           `json:"eval_return"`                 // that is judged; null if there was no evaluation
 	EvalStd       *float64           `json:"eval_std"`
 	EvalEpisodes  int                `json:"eval_episodes"`
-	EvalGreedy    bool               `json:"eval_deterministic"` // which of the two that follow is judged
-	Greedy        *players.Played    `json:"eval_greedy"`        // null if there was no evaluation
+	EvalJudged    string             `json:"eval_judged,omitempty"` // which of the two that follow is judged: greedy or sampled
+	Greedy        *players.Played    `json:"eval_greedy"`           // null if there was no evaluation
 	Sampled       *players.Played    `json:"eval_sampled"`
 	Elo           *float64           `json:"eval_elo,omitempty"`     // of the newest version, in a run with a pool of versions
 	EvalReturns   map[string]float64 `json:"eval_returns,omitempty"` // of the other policies that were learned, by their names
@@ -100,7 +100,7 @@ func (t *training) endWith(r *session.Result) endEvent {
 	end.MeanReturn, end.ReachedReturn, end.ReachedBy = number(r.MeanReturn), number(r.ReachedReturn), r.ReachedBy
 	if e := r.Evaluation; e != nil {
 		judged := e.Judged()
-		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), e.Deterministic
+		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalJudged = &judged.Return, &judged.Std, len(judged.Returns), players.Way(e.JudgesGreedy)
 		end.Greedy, end.Sampled = &e.Greedy, &e.Sampled
 		if e.Ratings != nil {
 			end.Elo = &e.Ratings.Newest().Elo
@@ -194,14 +194,14 @@ type requirement struct {
 	least float64
 }
 
-// parseRequirement reads return>=NUMBER; the empty condition is nil.
+// parseRequirement reads eval_return>=NUMBER; the empty condition is nil.
 func parseRequirement(s string) (*requirement, error) {
 	if s == "" {
 		return nil, nil
 	}
-	value, ok := strings.CutPrefix(strings.ReplaceAll(s, " ", ""), "return>=")
+	value, ok := strings.CutPrefix(strings.ReplaceAll(s, " ", ""), "eval_return>=")
 	if !ok {
-		return nil, fmt.Errorf("--require %q: write it as 'return>=475'", s)
+		return nil, fmt.Errorf("--require %q: write it as 'eval_return>=475'", s)
 	}
 	least, err := strconv.ParseFloat(value, 64)
 	if err != nil {

@@ -84,7 +84,7 @@ func goOnFrom(w *workshop, name string) {
 	var played struct {
 		Returns []float64 `json:"returns"`
 	}
-	code, out := w.lastLine("eval", run, "--json", "--deterministic", "--seed=1", "--episodes", fmt.Sprint(len(want.Returns)))
+	code, out := w.lastLine("eval", run, "--json", "--greedy", "--seed=1", "--episodes", fmt.Sprint(len(want.Returns)))
 	if err := json.Unmarshal(out, &played); code != exitOK || err != nil || !slices.Equal(played.Returns, want.Returns) {
 		w.t.Errorf("eval exits with %d and %s (%v), want returns %v", code, out, err, want.Returns)
 	}

@@ -15,7 +15,7 @@ type pauseCommand struct {
 	jobFlags
 }
 
-type resumeCommand struct {
+type unpauseCommand struct {
 	groupFlags
 	jobFlags
 }
@@ -28,7 +28,7 @@ type groupFlags struct {
 
 // Help describes a pause.
 func (c *pauseCommand) Help() string {
-	return `A component that is paused ends what it has begun and begins nothing new; it keeps what it has. rlhost resume ends it.
+	return `A component that is paused ends what it has begun and begins nothing new; it keeps what it has. rlhost unpause ends it.
 
   rlhost pause
   rlhost pause rollout`
@@ -40,8 +40,8 @@ func (c *pauseCommand) Run(p *program) error {
 }
 
 // Run ends a pause.
-func (c *resumeCommand) Run(p *program) error {
-	return c.tell(p, &c.jobFlags, control.VerbResume, "resumed")
+func (c *unpauseCommand) Run(p *program) error {
+	return c.tell(p, &c.jobFlags, control.VerbUnpause, "unpaused")
 }
 
 // tell asks components and prints the answer of each.

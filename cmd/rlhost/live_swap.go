@@ -25,15 +25,15 @@ type swapCommand struct {
 	Component string `arg:"" help:"Environment, such as env.cartpole, a component, such as inference, or a wrapper of an environment, such as env.cartpole.wrap[1]."`
 	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere; for a wrapper a module or a table in braces."`
 
-	At          string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
-	KeepState   *bool          `negatable:"" help:"Carry running episodes, or the component's state, over to the new version."`
-	Canary      *int           `placeholder:"ENVS" help:"Try the new version next to the old one in so many environments first; 0 = do not."`
-	Verify      *int           `placeholder:"STEPS" help:"Most env steps of each of them."`
-	CanaryTrain bool           `help:"Let the trial's trajectories reach the learner."`
-	Probation   *time.Duration `placeholder:"TIME" help:"How long the new version is watched: at its first fault the old one runs again."`
-	Force       bool           `help:"Take the old version away if it does not become idle within 10 s, and count what is lost."`
-	DryRun      bool           `help:"Check and try it, and change nothing."`
-	Write       bool           `help:"Write the new version into the pipeline file that the run was begun with, too, so that the next reload keeps it."`
+	At         string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
+	KeepState  *bool          `negatable:"" help:"Carry running episodes, or the component's state, over to the new version."`
+	TrialEnvs  *int           `placeholder:"ENVS" help:"Try the new version next to the old one in so many environments first; 0 = do not."`
+	TrialSteps *int           `placeholder:"STEPS" help:"Most env steps of each of them."`
+	TrialLive  bool           `help:"Let the trial's trajectories reach the learner."`
+	Probation  *time.Duration `placeholder:"TIME" help:"How long the new version is watched: at its first fault the old one runs again."`
+	Force      bool           `help:"Take the old version away if it does not become idle within 10 s, and count what is lost."`
+	DryRun     bool           `help:"Check and try it, and change nothing."`
+	Write      bool           `help:"Write the new version into the pipeline file that the run was begun with, too, so that the next reload keeps it."`
 	jobFlags
 }
 
@@ -42,7 +42,7 @@ func (c *swapCommand) Help() string {
 	return `The new version is loaded, checked and compiled next to the old one, tried, and takes over at a boundary; nothing that runs
 waits for that. Exit code 4: the trial speaks against it; 5: it cannot be used here. In both cases nothing has changed.
 
-  rlhost swap env.lander ./lander2.wasm --canary 4
+  rlhost swap env.lander ./lander2.wasm --trial-envs 4
   rlhost swap inference process
   rlhost swap "env.lander.wrap[1]" "{ time_limit = 200 }"
   rlhost rollback env.lander`
@@ -58,8 +58,8 @@ func (c *swapCommand) Run(p *program) error {
 		return err
 	}
 	q := control.SwapRequest{
-		Component: c.Component, File: file, At: c.At, KeepState: c.KeepState, Canary: c.Canary, Verify: c.Verify,
-		CanaryTrain: c.CanaryTrain, DryRun: c.DryRun, Force: c.Force,
+		Component: c.Component, File: file, At: c.At, KeepState: c.KeepState, TrialEnvs: c.TrialEnvs, TrialSteps: c.TrialSteps,
+		TrialLive: c.TrialLive, DryRun: c.DryRun, Force: c.Force,
 	}
 	if c.Probation != nil {
 		q.Probation = new(c.Probation.Seconds())

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
+	"github.com/rlhost/rlhost/core/names"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -148,7 +150,27 @@ func usage(err error, errOut io.Writer) {
 	if errors.As(err, &parse) && parse.Context.Selected() != nil {
 		command = parse.Context.Selected().Name + " "
 	}
-	fmt.Fprintf(errOut, "rlhost: %s\n  help: rlhost %s--help\n", printable(err.Error()), command)
+	fmt.Fprintf(errOut, "rlhost: %s\n  help: rlhost %s--help\n", printable(renamed(err.Error())), command)
+}
+
+// unknownWord matches the errors about a flag or a command that there is not.
+var unknownWord = regexp.MustCompile(`^(unknown flag|unexpected argument) (\S+?)(?:, did you mean .*)?$`)
+
+// renamed names the word that has taken the place of a former one in the error of a command line.
+func renamed(message string) string {
+	m := unknownWord.FindStringSubmatch(message)
+	switch now, ok := "", false; {
+	case m == nil:
+	case m[2] == "--fresh":
+		return "unknown flag --fresh: leave it out, a new run begins unless --resume is given"
+	case m[2] == "resume":
+		return `unexpected argument resume, did you mean "unpause", which ends a pause, or "train --resume RUN", which continues a run?`
+	default:
+		if now, ok = names.Flag(m[2]); ok {
+			return fmt.Sprintf("%s %s, did you mean %q?", m[1], m[2], now)
+		}
+	}
+	return message
 }
 
 // live are the commands about a running job.
@@ -159,7 +181,7 @@ type live struct {
 	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`
 	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`
-	Resume     resumeCommand     `cmd:"" help:"End a pause."`
+	Unpause    unpauseCommand    `cmd:"" help:"End a pause."`
 	Checkpoint checkpointCommand `cmd:"" help:"Save a checkpoint at the next dataset boundary."`
 	Stop       stopCommand       `cmd:"" help:"End a run, with a checkpoint."`
 	Tap        tapCommand        `cmd:"" help:"Show messages of wires as they pass."`

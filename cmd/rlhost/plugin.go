@@ -133,7 +133,7 @@ func showPorts(p *program, what string, ports []native.Port) {
 type pluginAttachCommand struct {
 	Component string `arg:"" help:"Component, such as learner or rollout[1]."`
 	runsFlag
-	In    string `default:"latest" placeholder:"RUN" help:"Run that it belongs to."`
+	Job   string `name:"run" default:"latest" placeholder:"RUN" help:"Run that it belongs to."`
 	Print bool   `help:"Only print the command of the debugger."`
 }
 
@@ -148,7 +148,7 @@ that has stalled.
 
 // Run starts the debugger and waits for its end.
 func (c *pluginAttachCommand) Run(p *program) error {
-	run, err := c.Find(c.In)
+	run, err := c.Find(c.Job)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *pluginAttachCommand) Run(p *program) error {
 		return err
 	}
 	if host == 0 {
-		return fail(exitUsage, fmt.Errorf("run %s does not run now\n  help: name one that does: --in RUN", run.ID()))
+		return fail(exitUsage, fmt.Errorf("run %s does not run now\n  help: name one that does: --run RUN", run.ID()))
 	}
 	list, err := spawn.Find(host)
 	if err != nil {

@@ -11,15 +11,15 @@ func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.write("pole.toml", plain)
-	for deterministic, judged := range map[bool]string{true: "greedy", false: "sampled"} {
-		name := fmt.Sprintf("judged-%v", deterministic)
+	for greedy, judged := range map[bool]string{true: "greedy", false: "sampled"} {
+		name := fmt.Sprintf("judged-%v", greedy)
 		args := []string{"train", "pole.toml", "--json", "--set", "run.stop.env_steps=8192", "--set", "run.name=" + name,
-			"--set", fmt.Sprintf("run.evaluation.greedy=%v", deterministic)}
+			"--set", fmt.Sprintf("run.evaluation.greedy=%v", greedy)}
 		var end struct {
-			Return        float64            `json:"eval_return"`
-			Deterministic bool               `json:"eval_deterministic"`
-			Greedy        map[string]float64 `json:"eval_greedy"`
-			Sampled       map[string]float64 `json:"eval_sampled"`
+			Return  float64            `json:"eval_return"`
+			Judged  string             `json:"eval_judged"`
+			Greedy  map[string]float64 `json:"eval_greedy"`
+			Sampled map[string]float64 `json:"eval_sampled"`
 		}
 		if _, last := w.lastLine(args...); json.Unmarshal(last, &end) != nil {
 			t.Fatalf("%s", last)
@@ -29,7 +29,7 @@ func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 			t.Fatalf("%s", last)
 		}
 		both := map[string]map[string]float64{"greedy": end.Greedy, "sampled": end.Sampled}
-		if end.Return != both[judged]["mean_return"] || end.Deterministic != deterministic || again["deterministic"] != deterministic ||
+		if end.Return != both[judged]["mean_return"] || end.Judged != judged || again["judged"] != judged ||
 			again["mean_return"] != end.Return || fmt.Sprint(again["greedy"]) != fmt.Sprint(end.Greedy) ||
 			fmt.Sprint(again["sampled"]) != fmt.Sprint(end.Sampled) {
 			t.Errorf("%s: training ends with %+v, eval says %v", judged, end, again)

@@ -22,10 +22,10 @@ func steady(args string) []string {
 	return []string{"walk.toml", "--set", "env.walk.use=./steady.wasm", "--set", "env.walk.args={" + args + "}"}
 }
 
-// trainingCanary is a request for a swap that is tried on eight environments, in the run too, for 20 env steps each.
-func (w *workshop) trainingCanary(file string) control.SwapRequest {
+// liveTrial is a request for a swap that is tried on eight environments, in the run too, for 20 env steps each.
+func (w *workshop) liveTrial(file string) control.SwapRequest {
 	q := w.swapTo(file)
-	q.Canary, q.Verify, q.CanaryTrain = new(8), new(20), true
+	q.TrialEnvs, q.TrialSteps, q.TrialLive = new(8), new(20), true
 	return q
 }
 
@@ -69,11 +69,11 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 			j := w.gated(append(steady(c.args), "--set", "env.walk.limits="+c.limits)...)
 			was := j.text()
 			h := j.hold("pwrite 0001/events.jsonl") // the refusal, or the beginning of the commit
-			answered := j.asks(t.Context(), control.VerbSwap, w.trainingCanary("walk.wasm"), nil, nil)
+			answered := j.asks(t.Context(), control.VerbSwap, w.liveTrial("walk.wasm"), nil, nil)
 			h.wait(t)
 			j.says("environments go back to the previous version: rollout") // no env step is lost if no environment had gone over yet
 			h.goOn()
-			j.refusal(j.answer(answered), control.CodeCanary,
+			j.refusal(j.answer(answered), control.CodeTrial,
 				"^the trial in the run speaks against it: rollout( env 6)?: "+c.reason+".*; the old version runs everywhere")
 			s := j.quiet()
 			if s.Swaps != (control.SwapCounts{Refused: 1}) || j.text() != was {
@@ -82,7 +82,7 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 			j.wrote("refused", "swap", "the trial in the run speaks against it: .*"+c.reason)
 			j.runsOnly("steady.wasm", "walk.wasm")
 			t.Logf("%+v", j.addsUp("fault"))
-			if r := j.swap(w.trainingCanary("steady2.wasm")); r.Envs != 16 {
+			if r := j.swap(w.liveTrial("steady2.wasm")); r.Envs != 16 {
 				t.Errorf("the next swap: %+v", r)
 			}
 			j.runsOnly("steady2.wasm", "steady.wasm")
@@ -98,7 +98,7 @@ func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 	w := steadyShop(t)
 	j := w.host(steady("fault=1,env=15,step=60011")...) // long after the trial
 	was := j.text()
-	q := w.trainingCanary("walk.wasm")
+	q := w.liveTrial("walk.wasm")
 	q.Probation = new(60.0)
 	if r := j.swap(q); r.Envs != 16 {
 		t.Errorf("%+v", r)
@@ -123,10 +123,10 @@ func TestSwap_ANewVersionWithLowerReturnsIsAcceptedWithANote(t *testing.T) {
 	w := steadyShop(t)
 	j := w.host(steady("fault=0")...)
 	var back control.SwapReply
-	q := w.trainingCanary("walk.wasm")
-	q.Verify = new(1000)
+	q := w.liveTrial("walk.wasm")
+	q.TrialSteps = new(1000)
 	r := j.swap(q)
-	if r.Canary == nil || r.Canary.New.MeanReturn >= r.Canary.Old.MeanReturn ||
+	if r.Trial == nil || r.Trial.New.MeanReturn >= r.Trial.Old.MeanReturn ||
 		!strings.Contains(strings.Join(r.Notes, "\n"), "the returns differ") {
 		t.Errorf("%s", asJSON(r))
 	}
@@ -146,13 +146,13 @@ func TestSwapFault_TrialsInTheRunThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
 	j := w.host(steady("fault=0")...)
-	for file, canary := range map[string]int{"walk.wasm": 16, "steady2.wasm": 17} {
-		q := w.trainingCanary(file)
-		q.Canary = &canary
-		j.fails(control.VerbSwap, q, control.CodeBad, "a canary of 1[67] environments that trains: rollout has 16, of which some stay")
+	for file, envs := range map[string]int{"walk.wasm": 16, "steady2.wasm": 17} {
+		q := w.liveTrial(file)
+		q.TrialEnvs = &envs
+		j.fails(control.VerbSwap, q, control.CodeBad, "a live trial of 1[67] environments: rollout has 16, of which some stay")
 	}
 	for _, component := range []string{"rollout", "learner"} {
-		j.fails(control.VerbSwap, control.SwapRequest{Component: component, File: "process", CanaryTrain: true, Canary: new(2)}, control.CodeBad,
+		j.fails(control.VerbSwap, control.SwapRequest{Component: component, File: "process", TrialLive: true, TrialEnvs: new(2)}, control.CodeBad,
 			component+" has the environments that it had")
 	}
 	j.runsFile("steady.wasm")

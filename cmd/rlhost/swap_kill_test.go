@@ -31,16 +31,16 @@ type killAt struct {
 	says      string   // by the resumed run
 }
 
-func slowCanary(q *control.SwapRequest)  { q.Canary, q.Verify = new(64), new(100_000) }
+func longTrial(q *control.SwapRequest)   { q.TrialEnvs, q.TrialSteps = new(64), new(100_000) }
 func atEpisode(q *control.SwapRequest)   { q.At = "episode" }
 func onProbation(q *control.SwapRequest) { q.Probation = new(60.0) }
 
 const killed = `^the run was killed during a swap of rollout: it goes on with `
 
 var killPoints = map[string]killAt{
-	"checking":                       {notice: "checking", request: slowCanary, runs: []string{oldVersion}},
-	"prepared":                       {notice: "compiled", request: slowCanary, runs: []string{oldVersion}},
-	"canary":                         {notice: "canary", request: slowCanary, runs: []string{oldVersion}},
+	"checking":                       {notice: "checking", request: longTrial, runs: []string{oldVersion}},
+	"prepared":                       {notice: "compiled", request: longTrial, runs: []string{oldVersion}},
+	"trial":                          {notice: "trial", request: longTrial, runs: []string{oldVersion}},
 	"going over":                     {notice: "going over", request: atEpisode, runs: []string{oldVersion, newVersion}, says: killed},
 	"on probation":                   {reply: true, request: onProbation, runs: []string{oldVersion}, says: `^rust.wasm \([0-9a-f]+\) was still watched when the run ended`},
 	"before the module is stored":    {operation: "rename plugins/", nth: 1, runs: []string{oldVersion}},

@@ -154,7 +154,7 @@ func TestSwapMeanwhile_Paused(t *testing.T) {
 			t.Errorf("after swaps the rollout is %s, the run %s, want both paused", got, s.State)
 		}
 		j.addsUp("swap")
-		j.do(control.VerbResume, control.GroupRequest{}, nil)
+		j.do(control.VerbUnpause, control.GroupRequest{}, nil)
 		j.goesOn()
 	}
 	j.stop()
@@ -228,10 +228,10 @@ func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	j := w.gated("cartpole.toml")
-	for _, stage := range []string{"checking", "compiled", "canary"} {
+	for _, stage := range []string{"checking", "compiled", "trial"} {
 		ctx, leave := context.WithCancel(t.Context())
 		q := w.swapTo(newVersion)
-		slowCanary(&q)
+		longTrial(&q)
 		err := j.answer(j.asks(ctx, control.VerbSwap, q, nil, func(text string) {
 			if strings.HasPrefix(text, stage) {
 				leave()
@@ -289,10 +289,10 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 	// Environment 20 is there in the trial alone: the run has 16.
 	j := w.host("walk.toml", "--set", "env.walk.args={fault=1,env=20,step=8}")
 	r := j.reload("walk.toml", "swap.trial_envs=24")
-	if len(r.Swaps) != 1 || r.Swaps[0].Canary == nil {
+	if len(r.Swaps) != 1 || r.Swaps[0].Trial == nil {
 		t.Fatalf("%s", asJSON(r))
 	}
-	c := r.Swaps[0].Canary
+	c := r.Swaps[0].Trial
 	if c.Old.Faults != 1 || !strings.Contains(c.Old.FirstFault, "env 20: trap in rl_step at step 8") || c.New.Faults != 0 || c.Verdict != "ok" {
 		t.Errorf("%s", asJSON(c))
 	}
@@ -391,7 +391,7 @@ func TestSwapMeanwhile_KilledAndPaused(t *testing.T) {
 			if again.Steps.Made != after.Steps.Made || again.Steps.Dropped != after.Steps.Dropped {
 				t.Errorf("%s killed: paused with %+v, later %+v", name, after.Steps, again.Steps)
 			}
-			j.do(control.VerbResume, control.GroupRequest{}, nil)
+			j.do(control.VerbUnpause, control.GroupRequest{}, nil)
 			j.goesOn()
 		}
 		j.stop()

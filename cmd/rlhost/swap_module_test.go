@@ -56,11 +56,11 @@ var moduleFaults = []struct {
 	lost     bool         // env steps in the fault
 }{
 	{what: "traps in the trial", args: "fault=1,env=6,step=8", sets: []string{"swap.trial_envs=8"},
-		code: control.CodeCanary, reason: `the trial speaks against .*env 6: trap in rl_step at step [0-9]+: .*walk.wasm runs on`},
+		code: control.CodeTrial, reason: `the trial speaks against .*env 6: trap in rl_step at step [0-9]+: .*walk.wasm runs on`},
 	{what: "hangs in the trial", args: "fault=2,env=6,step=8", sets: []string{"swap.trial_envs=8", `env.walk.limits={step="100ms"}`},
-		code: control.CodeCanary, reason: `the trial speaks against .*env 6: deadline in rl_step at step [0-9]+: .*walk.wasm runs on`},
+		code: control.CodeTrial, reason: `the trial speaks against .*env 6: deadline in rl_step at step [0-9]+: .*walk.wasm runs on`},
 	{what: "returns NaN in the trial", args: "fault=4,env=6,step=8", sets: []string{"swap.trial_envs=8"},
-		code: control.CodeCanary, reason: `the trial speaks against .*env 6 .*NaN; .*walk.wasm runs on`},
+		code: control.CodeTrial, reason: `the trial speaks against .*env 6 .*NaN; .*walk.wasm runs on`},
 	{what: "traps on probation", args: "fault=1,env=15,step=4011", sets: []string{"swap.probation=60s"},
 		reason: `rollout.*trap in rl_step at step 4011`, fallback: true},
 	{what: "hangs on probation", args: "fault=2,env=15,step=4011", sets: []string{"swap.probation=60s", `env.walk.limits={step="100ms"}`},
@@ -182,9 +182,9 @@ func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 	w := newSwapShop(t)
 	j := w.host("walk.toml")
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=6,step=8}", "component.rollout.max_restarts=9",
-		"swap.trial_envs=8"), control.CodeCanary, `the trial speaks against .*env 6: trap`)
+		"swap.trial_envs=8"), control.CodeTrial, `the trial speaks against .*env 6: trap`)
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=0,step=1}", "component.rollout.max_restarts=9"),
-		control.CodeCanary, `fails check A01`)
+		control.CodeTrial, `fails check A01`)
 	was := j.text()
 	r := j.reload("walk.toml", "env.walk.args={fault=0}", "component.rollout.max_restarts=9")
 	if len(r.Swaps) != 1 || r.Swaps[0].Checked == "" {

@@ -219,7 +219,7 @@ func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
 		j.do(control.VerbPause, control.GroupRequest{Patterns: []string{"learner"}}, nil)
 		before := j.swap(control.SwapRequest{Component: "inference", File: to}).EnvStep
 		j.until("steps are made with the weights that there are", func(s *control.StatusReply) bool { return s.Steps.Made > before })
-		j.do(control.VerbResume, control.GroupRequest{Patterns: []string{"learner"}}, nil)
+		j.do(control.VerbUnpause, control.GroupRequest{Patterns: []string{"learner"}}, nil)
 		j.goesOn()
 		j.addsUp()
 	}

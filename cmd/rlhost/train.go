@@ -19,7 +19,6 @@ import (
 type trainCommand struct {
 	Pipeline      string   `arg:"" optional:"" predictor:"pipeline" help:"Pipeline file; default ./pipeline.toml."`
 	Set           []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
-	Fresh         bool     `xor:"start,seeds" help:"Start a new run. This is the default: no run is ever resumed unasked."`
 	Resume        string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	ResumeOrStart bool     `xor:"start,seeds" help:"Go on with the newest run of the file's name, with its own pipeline; begin one where there is none, and do nothing where that has come to its end. For service managers."`
 	InitFrom      string   `xor:"start,seeds" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
@@ -28,7 +27,7 @@ type trainCommand struct {
 	runsFlag
 	Seeds   string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
 	Jobs    int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
-	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
+	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
 	JSON    bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
 }
 
@@ -42,7 +41,7 @@ reloads the file; where standard input is a terminal it means that this is gone,
   rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
   rlhost train --resume cartpole
   rlhost train --resume-or-start
-  rlhost train --seeds 0-9 --require 'return>=475'
+  rlhost train --seeds 0-9 --require 'eval_return>=475'
   rlhost train --resume cartpole/4 --seeds 0-19
   rlhost train --init-from cartpole/3 --reset optimizer,value`
 }

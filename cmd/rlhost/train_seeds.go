@@ -113,5 +113,5 @@ func (t *training) judge(info *runs.SetInfo, dir string) error {
 	case c.Judged == 0:
 		return t.require.judge(nil, "")
 	}
-	return t.require.judge(&c.Summary.Mean.Low, players.Acting(c.Deterministic()))
+	return t.require.judge(&c.Summary.Mean.Low, players.Acting(c.Greedy()))
 }

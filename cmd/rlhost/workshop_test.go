@@ -185,7 +185,7 @@ func (w *workshop) lastLine(args ...string) (code int, last []byte) {
 type lastEvent struct {
 	Reason     string  `json:"reason"`
 	EnvSteps   uint64  `json:"env_steps"`
-	MeanReturn float64 `json:"mean_return"`
+	MeanReturn float64 `json:"train_return"`
 	EvalReturn float64 `json:"eval_return"`
 	EvalElo    float64 `json:"eval_elo"`
 	ParamsHash string  `json:"params_hash"`

@@ -12,7 +12,7 @@ const (
 	CodeBusy       Code = "E072" // another change is under way
 	CodeForbidden  Code = "E073" // swap = "never", or another user
 	CodeSpaces     Code = "E074" // spaces or network differ
-	CodeCanary     Code = "E075" // the trial failed
+	CodeTrial      Code = "E075" // the trial failed
 	CodeLate       Code = "E076" // the boundary did not come in time
 	CodeProtocol   Code = "E077" // client and job speak different versions
 	CodeRefused    Code = "E078" // this change cannot be made during the run

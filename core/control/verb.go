@@ -14,7 +14,7 @@ const (
 	VerbReload     Verb = "reload"     // ReloadRequest, ReloadReply
 	VerbScale      Verb = "scale"      // ScaleRequest, ReloadReply
 	VerbPause      Verb = "pause"      // GroupRequest, GroupReply
-	VerbResume     Verb = "resume"     // GroupRequest, GroupReply
+	VerbUnpause    Verb = "unpause"    // GroupRequest, GroupReply
 	VerbCheckpoint Verb = "checkpoint" // CheckpointRequest, CheckpointReply
 	VerbStop       Verb = "stop"       // StopRequest, StopReply
 	VerbTap        Verb = "tap"        // TapRequest, TapReply; each TapRecord is a notice
@@ -38,7 +38,7 @@ type StatusReply struct {
 	Wires      []WireStatus      `json:"wires"`
 	Steps      StepCounts        `json:"env_steps"`
 	Policy     uint64            `json:"policy_version"`     // of the leading policy
-	MeanReturn *float64          `json:"mean_return"`        // its, over the window; null while that is not full
+	MeanReturn *float64          `json:"train_return"`       // its, over the window; null while that is not full
 	Elo        *float64          `json:"eval_elo,omitempty"` // its rating in the newest evaluation, where it has a pool
 	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
 	Wrapped    uint64            `json:"wrapped_bytes"`      // that wrappers around environments have copied
@@ -55,8 +55,8 @@ type LearnerStatus struct {
 	Policy     string   `json:"policy"`
 	Leads      bool     `json:"leads"` // stop rules and checkpoints are about this one
 	Version    uint64   `json:"policy_version"`
-	EnvSteps   uint64   `json:"env_steps"`   // learned from, since the job was started
-	MeanReturn *float64 `json:"mean_return"` // over the window of its policy's episodes; null while that is not full
+	EnvSteps   uint64   `json:"env_steps"`    // learned from, since the job was started
+	MeanReturn *float64 `json:"train_return"` // over the window of its policy's episodes; null while that is not full
 }
 
 // ComponentStatus describes one instance.
@@ -128,13 +128,13 @@ type SwapRequest struct {
 	Component string `json:"component"` // or COMPONENT.wrap[PLACE], a wrapper of the environments that it runs
 	// File is, but for a wrapper, a module, name@version, PLUGIN:ENVIRONMENT, a program, or builtin or process for the same kind elsewhere.
 	// Paths are absolute. Of a wrapper it is a table, such as { time_limit = 200 }.
-	File        string   `json:"file"`
-	At          string   `json:"at,omitempty"` // step, trajectory, episode, now; empty is the pipeline's default
-	KeepState   *bool    `json:"keep_state,omitempty"`
-	Canary      *int     `json:"canary,omitempty"` // environments of the trial, 0 = none
-	Verify      *int     `json:"verify,omitempty"` // most env steps of each
-	CanaryTrain bool     `json:"canary_train,omitempty"`
-	Probation   *float64 `json:"probation_seconds,omitempty"`
+	File       string   `json:"file"`
+	At         string   `json:"at,omitempty"` // step, trajectory, episode, now; empty is the pipeline's default
+	KeepState  *bool    `json:"keep_state,omitempty"`
+	TrialEnvs  *int     `json:"trial_envs,omitempty"`  // environments of the trial, 0 = none
+	TrialSteps *int     `json:"trial_steps,omitempty"` // most env steps of each
+	TrialLive  bool     `json:"trial_live,omitempty"`
+	Probation  *float64 `json:"probation_seconds,omitempty"`
 	// Force removes components that do not pause within 10 s and counts the losses; with boundary now, the time is 2 s.
 	Force  bool `json:"force,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
@@ -158,7 +158,7 @@ type SwapReply struct {
 	Old       Version  `json:"old"`
 	New       Version  `json:"new"`
 	Checked   string   `json:"checked"` // "abi 1, spaces equal, 23 checks ok"
-	Canary    *Canary  `json:"canary,omitempty"`
+	Trial     *Trial   `json:"trial,omitempty"`
 	At        string   `json:"at"`
 	Envs      int      `json:"envs"`           // that went over; 0 for other components
 	Kept      int      `json:"kept_episodes"`  // that continued
@@ -175,17 +175,17 @@ type SwapReply struct {
 	Write []string `json:"write,omitempty"`
 }
 
-// Canary compares two versions on the same seeds.
-type Canary struct {
-	Envs    int     `json:"envs"`
-	Old     Trial   `json:"old"`
-	New     Trial   `json:"new"`
-	Faster  float64 `json:"faster"`  // steps per second of the new one over the old one's
-	Verdict string  `json:"verdict"` // ok, or the objection to the new one
+// Trial compares two versions on the same seeds.
+type Trial struct {
+	Envs    int          `json:"envs"`
+	Old     TrialVersion `json:"old"`
+	New     TrialVersion `json:"new"`
+	Faster  float64      `json:"faster"`  // steps per second of the new one over the old one's
+	Verdict string       `json:"verdict"` // ok, or the objection to the new one
 }
 
-// Trial is the result of one version.
-type Trial struct {
+// TrialVersion is how one version did.
+type TrialVersion struct {
 	Episodes   int     `json:"episodes"`
 	Unfinished int     `json:"unfinished"` // episodes that the ceiling of env steps ended
 	Steps      uint64  `json:"env_steps"`

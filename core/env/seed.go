@@ -32,7 +32,7 @@ type Stream uint64
 // initial state: numbers unlikely as a seed.
 const (
 	EvaluationStream Stream = 0x6A09E667F3BCC908
-	CanaryStream     Stream = 0xBB67AE8584CAA73B
+	TrialStream      Stream = 0xBB67AE8584CAA73B
 	OpponentStream   Stream = 0x3C6EF372FE94F82B // versions that pools of opponents draw
 	StickyStream     Stream = 0xA54FF53A5F1D36F1 // whether an environment takes its previous action again
 )

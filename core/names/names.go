@@ -205,6 +205,32 @@ var elsewhere = map[string][]Key{
 // common are former words that people write in other tables for other reasons: they are told only where the new key belongs.
 var common = []string{"env", "every", "free", "state"}
 
+// flags are words of earlier versions on the command line, with what stands for them.
+var flags = map[string]string{
+	"--canary":           "--trial-envs",
+	"--canary-train":     "--trial-live",
+	"--verify":           "--trial-steps",
+	"--isolated":         "--runtime process",
+	"--in":               "--run",
+	"--deterministic":    "--greedy",
+	"--no-deterministic": "--no-greedy",
+}
+
+// columns are words of earlier versions for columns of runs.
+var columns = map[string]string{"return": "eval_return", "window": "train_return"}
+
+// Flag returns the flag or command that has another name now, and its new name.
+func Flag(word string) (now string, ok bool) {
+	now, ok = flags[word]
+	return now, ok
+}
+
+// Column returns the column of runs that has another name now, and its new name.
+func Column(word string) (now string, ok bool) {
+	now, ok = columns[word]
+	return now, ok
+}
+
 // Meant returns the help for a word that a table does not have. known are the keys that it may have: one of them, or else the table
 // that has the key. It returns nothing for an unknown word.
 func Meant(word string, known []string) string {

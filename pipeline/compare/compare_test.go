@@ -51,7 +51,7 @@ func TestWhere_ComparesNumbersAndTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for condition, want := range map[string][]uint64{
-		"return>=20": {1, 2}, "return<20": {0}, "return!=20": {0, 2, 3}, "env=env0": {0, 1, 2}, "seed > 1": {2, 3}, "state=ended": {0, 1, 2, 3},
+		"eval_return>=20": {1, 2}, "eval_return<20": {0}, "eval_return!=20": {0, 2, 3}, "env=env0": {0, 1, 2}, "seed > 1": {2, 3}, "state=ended": {0, 1, 2, 3},
 		"component.learner.epochs=2": {2, 3}, "wire[0].signal=a": {0, 1, 2, 3},
 	} {
 		found, err := Where(list, []string{condition})
@@ -63,7 +63,7 @@ func TestWhere_ComparesNumbersAndTexts(t *testing.T) {
 			t.Errorf("%s: seeds %v, want %v (%v)", condition, seeds, want, err)
 		}
 	}
-	if both, err := Where(list, []string{"return>10", "component.learner.epochs=1"}); err != nil || len(both) != 1 {
+	if both, err := Where(list, []string{"eval_return>10", "component.learner.epochs=1"}); err != nil || len(both) != 1 {
 		t.Errorf("two conditions: %d runs (%v)", len(both), err)
 	}
 	for _, wrong := range []string{"no.such.key=1", "retrun!=1", "component.learner.epoch=2"} {
@@ -164,5 +164,13 @@ func TestMatrix_HasAsManyRunsOfEachTask(t *testing.T) {
 	}
 	if m := Matrix(nil); m == nil || len(m) != 0 {
 		t.Errorf("of nothing: %v", m)
+	}
+}
+
+func TestField_NamesTheColumnThatAFormerWordMeans(t *testing.T) {
+	for former, now := range map[string]string{"return": "eval_return", "window": "train_return"} {
+		if _, err := new(Run).Field(former); err == nil || err.Error() != fmt.Sprintf("runs have no column %q, did you mean %q?", former, now) {
+			t.Errorf("%s: %v, want an error that names %s", former, err, now)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/names"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -19,7 +20,7 @@ var operators = []struct {
 	{"=", func(o int) bool { return o == 0 }}, {">", func(o int) bool { return o > 0 }}, {"<", func(o int) bool { return o < 0 }},
 }
 
-// Where returns the runs that satisfy all conditions, such as env=cartpole@1, return>=475 or component.learner.epochs!=4. A run
+// Where returns the runs that satisfy all conditions, such as env=cartpole@1, eval_return>=475 or component.learner.epochs!=4. A run
 // without a value satisfies a condition with != alone.
 func Where(list []*Run, conditions []string) ([]*Run, error) {
 	for _, c := range conditions {
@@ -45,10 +46,15 @@ func Where(list []*Run, conditions []string) ([]*Run, error) {
 	return list, nil
 }
 
+// formerColumn is the error about a column that has another name now.
+func formerColumn(name, now string) error {
+	return fmt.Errorf("runs have no column %q, did you mean %q?", name, now)
+}
+
 // checkName returns an error if a name is no column, and no key of any of the runs' pipelines.
 func checkName(list []*Run, name string) error {
-	names := Columns()
-	if len(list) == 0 || slices.Contains(names, name) {
+	known := Columns()
+	if len(list) == 0 || slices.Contains(known, name) {
 		return nil
 	}
 	for _, r := range list {
@@ -59,10 +65,13 @@ func checkName(list []*Run, name string) error {
 		if _, ok := keys[name]; ok {
 			return nil
 		}
-		names = slices.AppendSeq(names, maps.Keys(keys))
+		known = slices.AppendSeq(known, maps.Keys(keys))
 	}
-	slices.Sort(names)
-	close := table.Closest(name, slices.Compact(names), 3)
+	if now, ok := names.Column(name); ok {
+		return formerColumn(name, now)
+	}
+	slices.Sort(known)
+	close := table.Closest(name, slices.Compact(known), 3)
 	return fmt.Errorf("no column and no key of a pipeline is named %q\n  help: the closest are %s; the columns are %s", name, strings.Join(close, ", "), strings.Join(Columns(), ", "))
 }
 

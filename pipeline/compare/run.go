@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/core/names"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -22,7 +23,7 @@ type Run struct {
 
 // Columns are the names that Field knows for every run, without the keys of its pipeline.
 func Columns() []string {
-	return []string{"run", "state", "reason", "env", "seed", "mode", "env_steps", "return", "window", "seconds", "started"}
+	return []string{"run", "state", "reason", "env", "seed", "mode", "env_steps", "eval_return", "train_return", "seconds", "started"}
 }
 
 // killed is the state of a run that no process writes to though it has not ended.
@@ -53,10 +54,13 @@ func (r *Run) Field(name string) (string, error) {
 		return known(i.Outcome != nil, strconv.FormatUint(o.EnvSteps, 10)), nil
 	case "seconds":
 		return known(i.Outcome != nil, strconv.FormatFloat(o.WallSeconds, 'f', 2, 64)), nil
-	case "return":
+	case "eval_return":
 		return number(o.Return), nil
-	case "window":
+	case "train_return":
 		return number(o.MeanReturn), nil
+	}
+	if now, ok := names.Column(name); ok {
+		return "", formerColumn(name, now)
 	}
 	keys, err := r.Keys()
 	return keys[name], err
@@ -112,7 +116,7 @@ func (r *Run) Keys() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.keys, err = graph.Keys(src); err != nil {
+	if r.keys, err = graph.Keys(runs.Upgraded(path, src)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r.keys, nil

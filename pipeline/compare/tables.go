@@ -119,7 +119,7 @@ func DifferenceRows(groups []Group) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := slices.Concat([]string{"return", "env_steps", "seconds"}, differ)
+	columns := slices.Concat([]string{"eval_return", "env_steps", "seconds"}, differ)
 	values, err := Rows(list, columns)
 	if err != nil {
 		return nil, err

@@ -222,7 +222,7 @@ func (s *Run) waitingAt(x *Instance) (found *link) {
 func (s *Run) why(x *Instance) string {
 	switch {
 	case x.State == control.Paused:
-		return "is paused (rlhost resume " + x.Name + ")"
+		return "is paused (rlhost unpause " + x.Name + ")"
 	case x.Fault != nil:
 		return "has failed: " + x.Fault.Error()
 	case gone(&x.Process):

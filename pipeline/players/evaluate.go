@@ -28,7 +28,7 @@ type Played struct {
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
 type Evaluation struct {
 	Greedy, Sampled Played
-	Deterministic   bool     // the greedy one is judged
+	JudgesGreedy    bool     // or else the sampled one
 	MaxSteps        uint64   // after which episodes were given up
 	Episodes        int      // that were to be played
 	Ratings         *Ratings // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
@@ -40,21 +40,24 @@ type Evaluation struct {
 
 // Judged returns the part that a run is judged by.
 func (e *Evaluation) Judged() *Played {
-	if e.Deterministic {
+	if e.JudgesGreedy {
 		return &e.Greedy
 	}
 	return &e.Sampled
 }
 
 // Acting says how the actions were picked that a run is judged by.
-func (e *Evaluation) Acting() string { return Acting(e.Deterministic) }
+func (e *Evaluation) Acting() string { return Acting(e.JudgesGreedy) }
 
 // Acting says how actions are picked: the most probable ones, or sampled ones.
-func Acting(deterministic bool) string {
-	if deterministic {
-		return "deterministic actions"
+func Acting(greedy bool) string { return Way(greedy) + " actions" }
+
+// Way is the word for a way of picking actions: greedy, the most probable ones, or sampled.
+func Way(greedy bool) string {
+	if greedy {
+		return "greedy"
 	}
-	return "sampled actions"
+	return "sampled"
 }
 
 // Cut reports whether time was over before all episodes had been played. The result then means less and judges nothing.
@@ -62,8 +65,8 @@ func (e *Evaluation) Cut() bool { return e.Greedy.Cut || e.Sampled.Cut }
 
 // String describes both ways of acting, the judged one first.
 func (e *Evaluation) String() string {
-	judged, other, otherHow := &e.Sampled, &e.Greedy, "deterministic"
-	if e.Deterministic {
+	judged, other, otherHow := &e.Sampled, &e.Greedy, "greedy"
+	if e.JudgesGreedy {
 		judged, other, otherHow = &e.Greedy, &e.Sampled, "sampled"
 	}
 	told := fmt.Sprintf("%s over %s%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), e.played(judged),
@@ -105,8 +108,8 @@ func Told(leading *Evaluation, others map[string]*Evaluation) string {
 // EvaluationOptions say which episodes are played and judged.
 type EvaluationOptions struct {
 	evaluation.Options
-	Deterministic bool
-	Beside        Beside // players of the other agents
+	JudgesGreedy bool   // or else the evaluation of sampled actions is judged
+	Beside       Beside // players of the other agents
 }
 
 // EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
@@ -117,7 +120,7 @@ func EvaluationOf(g *graph.Graph, longest uint64, states map[string]component.St
 	if e.MaxSteps > 0 {
 		most = uint64(e.MaxSteps)
 	}
-	return EvaluationOptions{Deterministic: e.Greedy, Options: evaluation.Options{
+	return EvaluationOptions{JudgesGreedy: e.Greedy, Options: evaluation.Options{
 		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most, Lasting: lastingOf(g, states),
 	}}
 }
@@ -141,7 +144,7 @@ func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOpti
 	o.Plugin = plugin
 	greedy, sampled := o.Options, o.Options
 	greedy.Greedy = true
-	e := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps, Episodes: o.Episodes}
+	e := &Evaluation{JudgesGreedy: o.JudgesGreedy, MaxSteps: o.MaxSteps, Episodes: o.Episodes}
 	other := make(chan error, 1)
 	go func() {
 		var err error

@@ -47,12 +47,8 @@ func (r *Ratings) Elo() float64 {
 
 // String is a table for people.
 func (r *Ratings) String() string {
-	how := "sampled"
-	if r.Greedy {
-		how = "deterministic"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s %7s   newest against it (%s actions, %d episodes a match)", "version", "Elo", how, r.Episodes)
+	fmt.Fprintf(&b, "%-24s %7s   newest against it (%s actions, %d episodes a match)", "version", "Elo", Way(r.Greedy), r.Episodes)
 	for _, x := range r.Versions {
 		fmt.Fprintf(&b, "\n%-24s %7.0f   ", fmt.Sprintf("%s@%d", x.Policy, x.Version), math.Round(x.Elo)+0) // not -0
 		if x.Against == nil {

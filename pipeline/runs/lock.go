@@ -120,9 +120,9 @@ func (r *Run) locked(f *os.File) error {
 func (r *Run) lockedBy(f *os.File) error {
 	pid, err := strconv.Atoi(readText(f))
 	if err != nil {
-		return fmt.Errorf("%w by another process: wait until it ends, or start a new run with --fresh", ErrLocked)
+		return fmt.Errorf("%w by another process: wait until it ends, or start a new run: rlhost train without --resume", ErrLocked)
 	}
-	return fmt.Errorf("%w by process %d: stop that one (kill -INT %d saves a checkpoint and ends it), or start a new run with --fresh",
+	return fmt.Errorf("%w by process %d: stop that one (kill -INT %d saves a checkpoint and ends it), or start a new run: rlhost train without --resume",
 		ErrLocked, pid, pid)
 }
 

@@ -163,7 +163,7 @@ func TestRunIsLockedWhileItIsWritten(t *testing.T) {
 	}
 	err = other.Lock()
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) ||
-		!strings.Contains(err.Error(), "--fresh") {
+		!strings.Contains(err.Error(), "without --resume") {
 		t.Errorf("second Lock = %v, want ErrLocked with the process and what to do", err)
 	}
 	if err := r.Close(); err != nil {

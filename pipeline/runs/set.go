@@ -37,6 +37,12 @@ const (
 	SeedFailed = "failed"
 )
 
+// What the evaluation of a seed judged; see SeedRun.
+const (
+	JudgedGreedy  = "greedy"
+	JudgedSampled = "sampled"
+)
+
 // SeedRun is the training of one seed.
 type SeedRun struct {
 	Seed  uint64 `json:"seed"`
@@ -49,11 +55,11 @@ type SeedRun struct {
 	WallSeconds float64 `json:"wall_seconds"`
 	// Return is the mean return of the evaluation that is judged, nil without one; Greedy and Sampled are the mean returns
 	// of both ways of picking actions.
-	Return        *float64 `json:"return"`
-	Deterministic bool     `json:"deterministic"`
-	Greedy        *float64 `json:"greedy"`
-	Sampled       *float64 `json:"sampled"`
-	ParamsHash    string   `json:"params_hash,omitempty"`
+	Return     *float64 `json:"return"`
+	Judged     string   `json:"judged,omitempty"` // greedy or sampled
+	Greedy     *float64 `json:"greedy"`
+	Sampled    *float64 `json:"sampled"`
+	ParamsHash string   `json:"params_hash,omitempty"`
 }
 
 // Set is the folder of several trainings of one pipeline: set.json, and a folder seed-K with the runs of each seed. It is
@@ -126,6 +132,7 @@ func readSet(dir string) (SetInfo, error) {
 	if err := json.Unmarshal(b, &i); err != nil {
 		return i, fmt.Errorf("%s is damaged: %w", path, err)
 	}
+	upgradeSeeds(b, i.Seeds)
 	return i, nil
 }
 

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 )
@@ -60,4 +61,25 @@ func withNames(text string) string {
 		sections[i] = s
 	}
 	return strings.Join(sections, "\n[")
+}
+
+// upgradeSeeds fills in what an earlier version stored about evaluations under another name.
+func upgradeSeeds(stored []byte, seeds []SeedRun) {
+	var former struct {
+		Seeds []struct {
+			Deterministic *bool `json:"deterministic"`
+		} `json:"seeds"`
+	}
+	if json.Unmarshal(stored, &former) != nil || len(former.Seeds) != len(seeds) {
+		return
+	}
+	for i, was := range former.Seeds {
+		switch {
+		case was.Deterministic == nil || seeds[i].Judged != "" || seeds[i].Return == nil:
+		case *was.Deterministic:
+			seeds[i].Judged = JudgedGreedy
+		default:
+			seeds[i].Judged = JudgedSampled
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -71,5 +73,23 @@ every = 2
 	}
 	if again := upgraded(got); again != got {
 		t.Errorf("a pipeline of this version becomes\n%s", again)
+	}
+}
+
+func TestReadSet_KnowsWhatEarlierVersionsJudged(t *testing.T) {
+	dir := t.TempDir()
+	const text = `{"format": 1, "seeds": [{"seed": 1, "return": 5, "deterministic": true}, {"seed": 2, "return": 5, "deterministic": false},
+		{"seed": 3, "return": null, "deterministic": false}, {"seed": 4, "return": 5, "judged": "greedy"}]}`
+	if err := os.WriteFile(filepath.Join(dir, setFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := readSet(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{JudgedGreedy, JudgedSampled, "", JudgedGreedy} {
+		if got := info.Seeds[i].Judged; got != want {
+			t.Errorf("seed %d judged %q, want %q", info.Seeds[i].Seed, got, want)
+		}
 	}
 }

@@ -32,9 +32,9 @@ func Conclude(s *runs.SetInfo, took time.Duration) *Conclusion {
 	return c
 }
 
-// Deterministic reports whether the evaluations that are summed up judged the most probable actions.
-func (c *Conclusion) Deterministic() bool {
-	return slices.ContainsFunc(c.Seeds, func(s runs.SeedRun) bool { return s.Deterministic })
+// Greedy reports whether the evaluations that are summed up judged the most probable actions.
+func (c *Conclusion) Greedy() bool {
+	return slices.ContainsFunc(c.Seeds, func(s runs.SeedRun) bool { return s.Judged == runs.JudgedGreedy })
 }
 
 // Text describes the conclusion of the set in a folder.

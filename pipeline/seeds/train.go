@@ -66,7 +66,7 @@ func GoOn(set *runs.Set, list []uint64) error {
 type Progress struct {
 	EnvSteps    uint64   `json:"env_steps"`
 	PerSecond   float64  `json:"env_steps_per_s_10"`
-	MeanReturn  *float64 `json:"mean_return"` // over the window of training episodes
+	MeanReturn  *float64 `json:"train_return"` // over the window of training episodes
 	WallSeconds float64  `json:"wall_seconds"`
 }
 
@@ -170,17 +170,17 @@ func saved(run *runs.Run) bool {
 
 // end is the last line of a training.
 type end struct {
-	Event         string   `json:"event"`
-	Reason        string   `json:"reason"`
-	Error         string   `json:"error"`
-	EnvSteps      uint64   `json:"env_steps"`
-	WallSeconds   float64  `json:"wall_seconds"`
-	Return        *float64 `json:"eval_return"`
-	Deterministic bool     `json:"eval_deterministic"`
-	Greedy        *played  `json:"eval_greedy"`
-	Sampled       *played  `json:"eval_sampled"`
-	ParamsHash    string   `json:"params_hash"`
-	Run           string   `json:"run"`
+	Event       string   `json:"event"`
+	Reason      string   `json:"reason"`
+	Error       string   `json:"error"`
+	EnvSteps    uint64   `json:"env_steps"`
+	WallSeconds float64  `json:"wall_seconds"`
+	Return      *float64 `json:"eval_return"`
+	Judged      string   `json:"eval_judged"`
+	Greedy      *played  `json:"eval_greedy"`
+	Sampled     *played  `json:"eval_sampled"`
+	ParamsHash  string   `json:"params_hash"`
+	Run         string   `json:"run"`
 }
 
 type played struct {
@@ -230,7 +230,7 @@ func (t *Trainer) process(ctx context.Context, args []string, r *runs.SeedRun, n
 		return errors.New("it was stopped before its end")
 	}
 	r.State, r.Reason, r.EnvSteps, r.WallSeconds = runs.Ended, last.Reason, last.EnvSteps, last.WallSeconds
-	r.Return, r.Deterministic, r.ParamsHash = last.Return, last.Deterministic, last.ParamsHash
+	r.Return, r.Judged, r.ParamsHash = last.Return, last.Judged, last.ParamsHash
 	r.Greedy, r.Sampled = last.Greedy.mean(), last.Sampled.mean()
 	return nil
 }

@@ -124,7 +124,7 @@ func seedText(r *runs.SeedRun, p Progress) string {
 
 // Rows returns a head and a row for each seed with its outcome.
 func Rows(list []runs.SeedRun) [][]string {
-	rows := [][]string{{"seed", "state", "return", "greedy", "sampled", "env_steps", "seconds"}}
+	rows := [][]string{{"seed", "state", "eval_return", "greedy", "sampled", "env_steps", "seconds"}}
 	for _, r := range list {
 		row := []string{fmt.Sprint(r.Seed), r.State, "", "", "", fmt.Sprint(r.EnvSteps), fmt.Sprintf("%.2f", r.WallSeconds)}
 		for i, x := range []*float64{r.Return, r.Greedy, r.Sampled} {

@@ -225,7 +225,7 @@ func (ch *change) try(ctx context.Context, trial *trial, t *pipeline.Transition)
 			continue
 		}
 		if same := done[p.env]; same != nil {
-			p.checked, p.canary = same.checked, same.canary
+			p.checked, p.trial = same.checked, same.trial
 			continue
 		}
 		done[p.env] = p
@@ -416,7 +416,7 @@ func (ch *change) supersede() {
 func (ch *change) reply(p *part) *control.SwapReply {
 	o := &ch.outcome
 	r := &control.SwapReply{
-		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Canary: p.canary, At: ch.rules.at.String(),
+		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Trial: p.trial, At: ch.rules.at.String(),
 		Envs: o.Envs, Kept: o.Kept, Truncated: o.Truncated, Dropped: o.Dropped, EnvStep: o.EnvStep, Took: ch.took.Seconds(),
 		Probation: ch.rules.probation.Seconds(), Notes: ch.notes, Write: ch.toWrite,
 	}
@@ -437,7 +437,7 @@ func (ch *change) reply(p *part) *control.SwapReply {
 func (ch *change) envNotes() []string {
 	for i := range ch.parts {
 		p := &ch.parts[i]
-		if p.env == "" || ch.what == whatRollback && p.canary == nil && p.old == p.new {
+		if p.env == "" || ch.what == whatRollback && p.trial == nil && p.old == p.new {
 			continue
 		}
 		window := "the window of the mean return counts episodes of the new version alone from here on"
@@ -445,7 +445,7 @@ func (ch *change) envNotes() []string {
 			window = "episodes that were running go on, so the window of the mean return has some of both versions"
 		}
 		notes := []string{window}
-		if t := p.canary; t != nil && differ(t) {
+		if t := p.trial; t != nil && differ(t) {
 			notes = append(notes, fmt.Sprintf("on the same seeds and actions the returns differ (%.1f, old %.1f): the critic has learned the old ones and "+
 				"follows within some datasets, and so does what a wrapper of the environment normalises returns by; the observation normaliser goes on",
 				t.New.MeanReturn, t.Old.MeanReturn))
@@ -456,7 +456,7 @@ func (ch *change) envNotes() []string {
 }
 
 // differ reports whether a trial had other returns than the running version.
-func differ(c *control.Canary) bool {
+func differ(c *control.Trial) bool {
 	return math.Abs(c.New.MeanReturn-c.Old.MeanReturn) > 1e-6*math.Max(1, math.Abs(c.Old.MeanReturn))
 }
 

@@ -59,7 +59,7 @@ func (c *commands) verbs() control.Verbs {
 	control.On(v, control.VerbReload, changes.reload)
 	control.On(v, control.VerbScale, changes.scale)
 	control.On(v, control.VerbPause, run.pause)
-	control.On(v, control.VerbResume, run.resume)
+	control.On(v, control.VerbUnpause, run.resume)
 	control.On(v, control.VerbCheckpoint, run.checkpoint)
 	control.On(v, control.VerbStop, run.stop)
 	control.On(v, control.VerbTap, tapper{c.job}.tap)

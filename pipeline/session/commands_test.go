@@ -84,9 +84,9 @@ func TestCommands_AChangeGoesWithItsClientBeforeItIsMade(t *testing.T) {
 	r := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	envs, steps := 512, 1<<30
-	err := r.do(ctx, control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Canary: &envs, Verify: &steps}, nil,
+	err := r.do(ctx, control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), TrialEnvs: &envs, TrialSteps: &steps}, nil,
 		func(text string) {
-			if strings.HasPrefix(text, "canary") {
+			if strings.HasPrefix(text, "trial") {
 				cancel()
 			}
 		})
@@ -131,9 +131,9 @@ func TestCommands_EndsWhileRequestsAreUnderWay(t *testing.T) {
 	for _, q := range []func() error{
 		func() error {
 			envs, steps := 512, 1<<30
-			return r.do(t.Context(), control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Canary: &envs, Verify: &steps}, nil,
+			return r.do(t.Context(), control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), TrialEnvs: &envs, TrialSteps: &steps}, nil,
 				func(text string) {
-					if strings.HasPrefix(text, "canary") {
+					if strings.HasPrefix(text, "trial") {
 						select {
 						case under <- struct{}{}:
 						default:
@@ -175,10 +175,10 @@ func TestCommands_RefusesNonsense(t *testing.T) {
 	for name, q := range map[string]control.SwapRequest{
 		"no file":            {Component: "rollout"},
 		"a boundary":         {Component: "rollout", File: "x.wasm", At: "noon"},
-		"a canary":           {Component: "rollout", File: "x.wasm", Canary: &minus},
-		"a large canary":     {Component: "rollout", File: "x.wasm", Canary: &huge},
-		"no steps":           {Component: "rollout", File: "x.wasm", Verify: &zero},
-		"training without":   {Component: "rollout", File: "x.wasm", CanaryTrain: true},
+		"a negative trial":   {Component: "rollout", File: "x.wasm", TrialEnvs: &minus},
+		"a large trial":      {Component: "rollout", File: "x.wasm", TrialEnvs: &huge},
+		"no steps":           {Component: "rollout", File: "x.wasm", TrialSteps: &zero},
+		"training without":   {Component: "rollout", File: "x.wasm", TrialLive: true},
 		"a probation":        {Component: "rollout", File: "x.wasm", Probation: &negative},
 		"no such component":  {Component: "walker", File: "x.wasm"},
 		"a folder":           {Component: "learner", File: "/"},

@@ -18,13 +18,13 @@ import (
 
 // RunEvaluation says how a checkpoint of a run is evaluated: as in the run's own pipeline, except for the fields set here.
 type RunEvaluation struct {
-	Parts         *graph.Parts
-	Policy        string // empty: the leading one
-	Episodes      int
-	Seed          uint64
-	MaxSteps      uint64 // 0: the pipeline's
-	Deterministic *bool  // nil: the pipeline's
-	Log           *slog.Logger
+	Parts    *graph.Parts
+	Policy   string // empty: the leading one
+	Episodes int
+	Seed     uint64
+	MaxSteps uint64 // 0: the pipeline's
+	Greedy   *bool  // judge greedy or sampled actions; nil: the pipeline's
+	Log      *slog.Logger
 }
 
 // evaluated is a policy of a checkpoint, and everything needed to play it. Its opener closes the plugin.
@@ -106,11 +106,11 @@ func Seat(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluatio
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.NewSeat(acting[0], x.Spec, o.Seed, x.options.Deterministic)
+	return evaluation.NewSeat(acting[0], x.Spec, o.Seed, x.options.JudgesGreedy)
 }
 
 // RateRun rates the versions of a policy that a checkpoint of a run has, in matches of the episodes that EvaluateRun would play. Actions
-// are sampled unless Deterministic says otherwise: two policies that always do the same play the same game again and again.
+// are sampled unless Greedy says otherwise: two policies that always do the same play the same game again and again.
 func RateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (ratings *players.Ratings, err error) {
 	x, err := openEvaluated(ctx, run, c, &o)
 	if err != nil {
@@ -118,7 +118,7 @@ func RateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvalua
 	}
 	defer func() { err = errors.Join(err, x.plugin.Close()) }()
 	options := x.options.Options
-	options.Greedy = o.Deterministic != nil && *o.Deterministic
+	options.Greedy = o.Greedy != nil && *o.Greedy
 	ratings, err = x.Rate(ctx, x.policy, x.plugin, options)
 	var coded *table.Error
 	if errors.As(err, &coded) && coded.Code == players.CodeUnrated {
@@ -147,8 +147,8 @@ func (e *RunEvaluation) options(g *graph.Graph, longest uint64, states map[strin
 	o := players.EvaluationOf(g, longest, states)
 	o.Episodes, o.Seed = e.Episodes, e.Seed
 	o.MaxSteps = cmp.Or(e.MaxSteps, o.MaxSteps)
-	if e.Deterministic != nil {
-		o.Deterministic = *e.Deterministic
+	if e.Greedy != nil {
+		o.JudgesGreedy = *e.Greedy
 	}
 	return o
 }

@@ -163,12 +163,12 @@ func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint, of learning) (*Eval
 	if err != nil {
 		return nil, err
 	}
-	x := &Evaluated{Policy: of.policy.Name, Leads: of.component == e.s.learner, Deterministic: p.options.Deterministic}
+	x := &Evaluated{Policy: of.policy.Name, Leads: of.component == e.s.learner, Greedy: p.options.JudgesGreedy}
 	if x.PolicyVersion, x.EnvSteps, err = progressOf(e.s.o.Parts, c.Components[of.component]); err != nil {
 		return nil, err
 	}
 	o := p.options.Options
-	o.Plugin, o.Greedy, o.Share = plugin, x.Deterministic, g.Run.Evaluation.Share
+	o.Plugin, o.Greedy, o.Share = plugin, x.Greedy, g.Run.Evaluation.Share
 	if x.Played, err = players.Play(e.ctx, p.player, p.options.Beside, o); err != nil {
 		return nil, err
 	}

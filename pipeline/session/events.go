@@ -72,8 +72,8 @@ type Evaluated struct {
 	Leads                   bool
 	EnvSteps, PolicyVersion uint64 // of the policy
 	players.Played
-	Deterministic bool             // how it acted
-	Ratings       *players.Ratings // of a policy with a pool; nil where none of its versions could be played
+	Greedy  bool             // how it acted: greedily, or by sampled actions
+	Ratings *players.Ratings // of a policy with a pool; nil where none of its versions could be played
 }
 
 // String describes it in one line.

@@ -38,7 +38,7 @@ func TestPause_OfAllAfterOneThatOthersNeed(t *testing.T) {
 							t.Errorf("%s, then %v: %s is %s", first, then, c.Name, c.State)
 						}
 					}
-					r.mustDo(control.VerbResume, control.GroupRequest{}, nil)
+					r.mustDo(control.VerbUnpause, control.GroupRequest{}, nil)
 				}
 			}
 		})
@@ -114,7 +114,7 @@ func TestPause_OfAllMakesNoEnvStepWhateverIsAsked(t *testing.T) {
 			r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), KeepState: &keep}, nil)
 			still("a swap")
 			save()
-			r.mustDo(control.VerbResume, control.GroupRequest{}, nil)
+			r.mustDo(control.VerbUnpause, control.GroupRequest{}, nil)
 			testkit.Until(t, "all run and learn", func() bool {
 				return r.pipeline.Steps().Trained > before.Trained+8192
 			})

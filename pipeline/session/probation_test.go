@@ -86,7 +86,7 @@ func TestProbation_OfAPausedRunBeginsWithItsResume(t *testing.T) {
 	if p := s.Probation[0]; !p.Idle || p.Left != short {
 		t.Errorf("the probation is %+v", p)
 	}
-	r.mustDo(control.VerbResume, control.GroupRequest{}, nil)
+	r.mustDo(control.VerbUnpause, control.GroupRequest{}, nil)
 	r.mustDo(control.VerbStatus, control.StatusRequest{Wait: true}, &s)
 	list, err := r.run.Changes()
 	if err != nil || list[len(list)-1].Step != runs.StepSettled {

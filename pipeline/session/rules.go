@@ -11,16 +11,16 @@ import (
 
 // rules say how a change is made: from the request, else from [swap] of the pipeline.
 type rules struct {
-	at        component.Boundary
-	keepState bool
-	canary    int     // environments of the trial; 0 = none
-	verify    int     // most env steps of each
-	slower    float64 // refuse a version slower by more; 0 = do not
-	train     bool
-	probation time.Duration
-	dryRun    bool
-	force     time.Duration // after which an instance that does not pause is removed as it is; 0 = never
-	check     bool          // new environments
+	at         component.Boundary
+	keepState  bool
+	trialEnvs  int     // environments of the trial; 0 = none
+	trialSteps int     // most env steps of each
+	slower     float64 // refuse a version slower by more; 0 = do not
+	train      bool
+	probation  time.Duration
+	dryRun     bool
+	force      time.Duration // after which an instance that does not pause is removed as it is; 0 = never
+	check      bool          // new environments
 }
 
 // maxTrial bounds the environments of a trial.
@@ -29,15 +29,15 @@ const maxTrial = 4096
 // swapRules are the rules of a request, with the pipeline's where it says nothing.
 func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 	r := rulesOf(g)
-	r.dryRun, r.train, r.check, r.force = q.DryRun, q.CanaryTrain, true, forceAfter(q.Force, q.At)
+	r.dryRun, r.train, r.check, r.force = q.DryRun, q.TrialLive, true, forceAfter(q.Force, q.At)
 	if err := r.set(q.At, q.KeepState); err != nil {
 		return r, err
 	}
-	if q.Canary != nil {
-		r.canary = *q.Canary
+	if q.TrialEnvs != nil {
+		r.trialEnvs = *q.TrialEnvs
 	}
-	if q.Verify != nil {
-		r.verify = *q.Verify
+	if q.TrialSteps != nil {
+		r.trialSteps = *q.TrialSteps
 	}
 	if q.Probation != nil {
 		if !(*q.Probation >= 0 && *q.Probation < math.MaxInt32) {
@@ -46,12 +46,12 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 		r.probation = time.Duration(*q.Probation * float64(time.Second))
 	}
 	switch {
-	case r.canary < 0 || r.canary > maxTrial:
-		return r, bad("a canary of %d environments: want 0 to %d", r.canary, maxTrial)
-	case r.verify < 1:
-		return r, bad("a canary of %d env steps: want 1 or more", r.verify)
-	case r.train && r.canary == 0:
-		return r, bad("a canary that trains needs environments: --canary N")
+	case r.trialEnvs < 0 || r.trialEnvs > maxTrial:
+		return r, bad("a trial of %d environments: want 0 to %d", r.trialEnvs, maxTrial)
+	case r.trialSteps < 1:
+		return r, bad("a trial of %d env steps: want 1 or more", r.trialSteps)
+	case r.train && r.trialEnvs == 0:
+		return r, bad("a live trial needs environments: --trial-envs N")
 	}
 	return r, nil
 }
@@ -59,7 +59,7 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 // rulesOf are the rules of a pipeline's [swap].
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
-	return rules{at: s.At, keepState: s.KeepState, canary: s.TrialEnvs, verify: s.TrialSteps, slower: s.Slower, probation: s.Probation}
+	return rules{at: s.At, keepState: s.KeepState, trialEnvs: s.TrialEnvs, trialSteps: s.TrialSteps, slower: s.Slower, probation: s.Probation}
 }
 
 // longestForced is how long a forced change waits for each component to pause, and longestNow how long an immediate one does.

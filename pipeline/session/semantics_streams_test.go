@@ -49,7 +49,7 @@ func (d drawn) apart(t *testing.T, what string, other drawn) {
 }
 
 // Whatever seeds they have, training, evaluation and trial begin no episode alike and draw no action by the same key.
-func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
+func TestS16EvaluationAndTrialDrawFromStreamsOfTheirOwn(t *testing.T) {
 	plugin := keepOpen{builtinEnv(t, "cartpole@1")}
 	train := drawn{}
 	experiment{plugin: plugin, sets: []string{`component.rollout.layout="aos"`}, backend: train.spied}.must(t)
@@ -71,7 +71,7 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: plugin, New: plugin, Player: evaluation.Player{Actor: actor(tried)}, Envs: 32, Episodes: 2, Seed: seed})
+		_, _, err = evaluation.Compare(t.Context(), evaluation.CompareOptions{Old: plugin, New: plugin, Player: evaluation.Player{Actor: actor(tried)}, Envs: 32, Episodes: 2, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,5 +113,5 @@ func cause(s *pipeline.Status) string {
 	if s.Cause != "" || len(paused) == 0 {
 		return s.Cause
 	}
-	return "paused by request: " + strings.Join(paused, ", ") + " (rlhost resume ends it)"
+	return "paused by request: " + strings.Join(paused, ", ") + " (rlhost unpause ends it)"
 }

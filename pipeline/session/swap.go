@@ -47,7 +47,7 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
 	x.rules = rulesOf(c.job.Pipeline.Graph())
 	x.rules.keepState = x.rules.keepState || x.wraps
-	x.rules.canary, x.rules.probation, x.rules.force = 0, 0, forceAfter(true, q.At)
+	x.rules.trialEnvs, x.rules.probation, x.rules.force = 0, 0, forceAfter(true, q.At)
 	if err := x.rules.set(q.At, q.KeepState); err != nil {
 		return nil, err
 	}

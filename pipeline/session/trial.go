@@ -36,10 +36,10 @@ type trial struct {
 
 // run makes the named checks on the new environment of a part, and lets it play against the running one where the rules say so.
 func (t *trial) run(ctx context.Context, p *part, plugin env.Plugin) error {
-	if err := t.check(ctx, p, plugin); err != nil || t.rules.canary == 0 {
+	if err := t.check(ctx, p, plugin); err != nil || t.rules.trialEnvs == 0 {
 		return err
 	}
-	return t.canary(ctx, p, plugin)
+	return t.compare(ctx, p, plugin)
 }
 
 // check runs the named checks on a new environment. A failed check refuses it, unless the running version fails it too.
@@ -86,7 +86,7 @@ func (t *trial) forgive(ctx context.Context, p *part, failed []envcheck.Result) 
 		if running[r.ID] {
 			continue
 		}
-		e := control.Errorf(control.CodeCanary, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
+		e := control.Errorf(control.CodeTrial, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
 		e.Help = r.Help + "; see rlhost explain " + r.ID
 		e.Exit = int(Check)
 		return e
@@ -94,8 +94,8 @@ func (t *trial) forgive(ctx context.Context, p *part, failed []envcheck.Result) 
 	return nil
 }
 
-// canary holds the new environments against the running ones, on the same seeds with the newest weights.
-func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
+// compare holds the new environments against the running ones, on the same seeds with the newest weights.
+func (t *trial) compare(ctx context.Context, p *part, plugin env.Plugin) error {
 	old, err := t.Pipeline.Env(p.env)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err != nil {
 		return err
 	}
-	actor, err := t.actor(ctx, name, t.rules.canary*spec.Agents())
+	actor, err := t.actor(ctx, name, t.rules.trialEnvs*spec.Agents())
 	if err != nil {
 		return err
 	}
@@ -117,29 +117,29 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err != nil {
 		return errors.Join(err, actor.Close())
 	}
-	o := evaluation.CanaryOptions{
-		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
-		Progress: t.progress("canary"),
+	o := evaluation.CompareOptions{
+		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.trialEnvs, Episodes: quota, Ceiling: uint64(t.rules.trialSteps), Seed: t.seed,
+		Progress: t.progress("trial"),
 	}
-	before, after, err := evaluation.Canary(ctx, o)
+	before, after, err := evaluation.Compare(ctx, o)
 	for more := 1; err == nil && t.tooSlow(&before, &after) && more < timings; more++ { // the machine may have been busy
 		var b, a evaluation.Trial
-		if b, a, err = evaluation.Canary(ctx, o); err == nil {
+		if b, a, err = evaluation.Compare(ctx, o); err == nil {
 			before.PerSecond, after.PerSecond = max(before.PerSecond, b.PerSecond), max(after.PerSecond, a.PerSecond)
 		}
 	}
 	if err = errors.Join(err, actor.Close()); err != nil {
 		return err
 	}
-	c := &control.Canary{Envs: t.rules.canary, Old: played(&before), New: played(&after), Verdict: "ok"}
+	c := &control.Trial{Envs: t.rules.trialEnvs, Old: played(&before), New: played(&after), Verdict: "ok"}
 	if before.PerSecond > 0 {
 		c.Faster = after.PerSecond / before.PerSecond
 	}
-	p.canary = c
+	p.trial = c
 	if after.Fault == nil && t.tooSlow(&before, &after) {
-		e := control.Errorf(control.CodeCanary, "the trial speaks against %s: it is %.1f times slower (%.0f env steps/s, old %.0f); %s runs on",
+		e := control.Errorf(control.CodeTrial, "the trial speaks against %s: it is %.1f times slower (%.0f env steps/s, old %.0f); %s runs on",
 			p.new.File, before.PerSecond/after.PerSecond, after.PerSecond, before.PerSecond, p.old.File)
-		e.Help = fmt.Sprintf("rlhost bench measures it; to take it as it is, slower = 0 in [swap] (it is %g), or --canary 0", t.rules.slower)
+		e.Help = fmt.Sprintf("rlhost bench measures it; to take it as it is, slower = 0 in [swap] (it is %g), or --trial-envs 0", t.rules.slower)
 		e.Exit = int(Check)
 		return e
 	}
@@ -147,7 +147,7 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 		return nil
 	}
 	c.Verdict = after.Fault.Error()
-	e := control.Errorf(control.CodeCanary, "the trial speaks against %s: %v; %s runs on", p.new.File, after.Fault, p.old.File)
+	e := control.Errorf(control.CodeTrial, "the trial speaks against %s: %v; %s runs on", p.new.File, after.Fault, p.old.File)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
 	e.Exit = int(Check)
 	return e
@@ -169,8 +169,8 @@ func (t *trial) tooSlow(before, after *evaluation.Trial) bool {
 }
 
 // played is the client's report of one version.
-func played(t *evaluation.Trial) control.Trial {
-	c := control.Trial{Episodes: len(t.Returns), Unfinished: t.Unfinished, Steps: t.Steps, PerSecond: t.PerSecond}
+func played(t *evaluation.Trial) control.TrialVersion {
+	c := control.TrialVersion{Episodes: len(t.Returns), Unfinished: t.Unfinished, Steps: t.Steps, PerSecond: t.PerSecond}
 	if len(t.Returns) > 0 {
 		c.MeanReturn, c.StdReturn, c.MeanLength = t.Mean(), t.Std(), t.MeanLength()
 		sum := 0.0

@@ -18,11 +18,11 @@ func (t *trial) mayRun(component string, parts []part) error {
 	}
 	for _, p := range parts {
 		c := t.next.Component(p.component)
-		if p.env == "" || c == nil || t.rules.canary < c.Flow.Envs {
+		if p.env == "" || c == nil || t.rules.trialEnvs < c.Flow.Envs {
 			continue
 		}
-		e := bad("a canary of %d environments that trains: %s has %d, of which some stay as they are", t.rules.canary, c.Name, c.Flow.Envs)
-		e.Help = fmt.Sprintf("--canary %d or less", c.Flow.Envs-1)
+		e := bad("a live trial of %d environments: %s has %d, of which some stay as they are", t.rules.trialEnvs, c.Name, c.Flow.Envs)
+		e.Help = fmt.Sprintf("--trial-envs %d or less", c.Flow.Envs-1)
 		return e
 	}
 	return nil
@@ -32,7 +32,7 @@ func (t *trial) mayRun(component string, parts []part) error {
 // have played a trial's episodes. They stay; from then on their first fault ends the change.
 func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) error {
 	going, err := t.Pipeline.Prepare(ctx, t.next, pipeline.TransitionOptions{
-		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.canary, Probation: true,
+		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.trialEnvs, Probation: true,
 		RolledBack: func(_ string, fault error) { t.cancel(speaksAgainst(fault)) },
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func failedTrial(err error) error {
 
 // speaksAgainst is the client's error for a fault in the trial.
 func speaksAgainst(fault error) *control.Error {
-	e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
+	e := control.Errorf(control.CodeTrial, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
 	e.Exit = int(Check)
 	return e
@@ -75,8 +75,8 @@ func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) 
 		least := 1.0
 		for hash, began := range counts {
 			now := t.count(hash)
-			episodes := float64(now.episodes-began.episodes) / float64(quota*t.rules.canary)
-			steps := float64(now.steps-began.steps) / float64(t.rules.verify*t.rules.canary)
+			episodes := float64(now.episodes-began.episodes) / float64(quota*t.rules.trialEnvs)
+			steps := float64(now.steps-began.steps) / float64(t.rules.trialSteps*t.rules.trialEnvs)
 			least = min(least, max(episodes, steps))
 		}
 		progress(least)

@@ -21,9 +21,9 @@ func (v runVerbs) pause(ctx context.Context, q control.GroupRequest, _ control.N
 	return v.group(ctx, q, "pause", v.job.Pipeline.Pause)
 }
 
-// resume answers VerbResume.
+// resume answers VerbUnpause.
 func (v runVerbs) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
-	return v.group(ctx, q, "resume", v.job.Pipeline.Resume)
+	return v.group(ctx, q, "unpause", v.job.Pipeline.Resume)
 }
 
 // groupAsk is Pipeline.Pause or Pipeline.Resume.
@@ -75,7 +75,7 @@ func (v runVerbs) remind(ctx context.Context, say say) {
 	case <-time.After(patience):
 		for _, s := range v.job.Pipeline.Status().Components {
 			if s.State == control.Paused {
-				say("%s is paused: no boundary comes before rlhost resume", s.Name)
+				say("%s is paused: no boundary comes before rlhost unpause", s.Name)
 				return
 			}
 		}

@@ -28,7 +28,7 @@ type part struct {
 	undo      []runs.Table // tables added and removed with it; nil where back is all
 	wraps     []runs.Wrap  // wrappers of env that change while the list has as many as before
 	checked   string
-	canary    *control.Canary
+	trial     *control.Trial
 }
 
 // madeAnew is the part of a component that is replaced, with the overrides that bring it back.

@@ -10,5 +10,5 @@
 // Several players may share an environment's agents. PlayMatch has one play against another, fairly, and Elo rates players by
 // their matches.
 //
-// Canary compares two versions of an environment in the same way.
+// Compare compares two versions of an environment in the same way.
 package evaluation

@@ -312,7 +312,7 @@ func TestS19_EvaluationsKeepTheStateOfAgentsInTurns(t *testing.T) {
 		check("an evaluation", a)
 		p, a = watched()
 		trial := func(envs int) []float64 {
-			before, after, err := evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: g.plugin, New: g.plugin, Player: p, Envs: envs, Episodes: 12 / envs, Seed: 5})
+			before, after, err := evaluation.Compare(t.Context(), evaluation.CompareOptions{Old: g.plugin, New: g.plugin, Player: p, Envs: envs, Episodes: 12 / envs, Seed: 5})
 			if err != nil || before.Fault != nil || after.Fault != nil {
 				t.Fatal(err, before.Fault, after.Fault)
 			}

@@ -122,12 +122,12 @@ func TestS19ParallelEpisodesShareNoState(t *testing.T) {
 	}
 }
 
-// The versions of a canary keep their states apart.
-func TestS19CanaryKeepsTheStateOfEachVersion(t *testing.T) {
+// The versions of a trial keep their states apart.
+func TestS19TrialKeepsTheStateOfEachVersion(t *testing.T) {
 	s := script()
 	s.Length = func(env, episode int) int { return 30 + 7*env + episode }
-	o := CanaryOptions{Old: plugintest.New(s), New: plugintest.New(s), Player: Player{Actor: newKeeper(t).Actor, Network: keeping()}, Envs: 3, Episodes: 4, Seed: 5}
-	before, after, err := Canary(t.Context(), o)
+	o := CompareOptions{Old: plugintest.New(s), New: plugintest.New(s), Player: Player{Actor: newKeeper(t).Actor, Network: keeping()}, Envs: 3, Episodes: 4, Seed: 5}
+	before, after, err := Compare(t.Context(), o)
 	if err != nil || before.Fault != nil || after.Fault != nil {
 		t.Fatal(err, before.Fault, after.Fault)
 	}

@@ -62,7 +62,7 @@ type progress struct {
 	PerSecond10   float64  `json:"env_steps_per_s_10"`
 	PerSecond60   float64  `json:"env_steps_per_s_60"`
 	Episodes      uint64   `json:"episodes"`
-	MeanReturn    *float64 `json:"mean_return"`
+	MeanReturn    *float64 `json:"train_return"`
 	StdReturn     *float64 `json:"std_return"`
 	WindowFull    bool     `json:"window_full"`
 	EpisodeLength *float64 `json:"episode_length"`

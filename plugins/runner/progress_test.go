@@ -50,7 +50,7 @@ func TestJSONLinesHaveEverything(t *testing.T) {
 		got := lines(t, g.out.String())[0]
 		for name, want := range map[string]any{
 			"event": "progress", "env_steps": 2048.0, "env_steps_made": 3000.0, "wall_seconds": 1.0, "env_steps_per_s_10": 3000.0,
-			"env_steps_per_s_60": 3000.0, "episodes": 2.0, "mean_return": 200.0, "std_return": 100.0, "window_full": true,
+			"env_steps_per_s_60": 3000.0, "episodes": 2.0, "train_return": 200.0, "std_return": 100.0, "window_full": true,
 			"episode_length": 1500.0, "policy_version": 1.0, "lag_mean": 0.75, "lag_max": 2.0, "approx_kl": 0.0112,
 			"clipfrac": 0.1234, "entropy": 0.5812,
 		} {
@@ -73,7 +73,7 @@ func TestUnknownNumbersAreNullInJSON(t *testing.T) {
 		time.Sleep(time.Second)
 		g.end()
 		got := lines(t, g.out.String())[0]
-		for _, name := range []string{"mean_return", "std_return", "lag_mean", "approx_kl", "entropy"} {
+		for _, name := range []string{"train_return", "std_return", "lag_mean", "approx_kl", "entropy"} {
 			if v, ok := got[name]; !ok || v != nil {
 				t.Errorf("%s = %v, want null", name, v)
 			}

@@ -14,14 +14,14 @@ import (
 type Eval struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	Folder
-	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
-	Checkpoint    string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
-	Episodes      int    `default:"100" help:"Episodes to play."`
-	Seed          uint64 `default:"1" help:"Seed of the episodes."`
-	MaxSteps      int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
-	Deterministic *bool  `negatable:"" help:"Judge by greedy actions or, with --no-deterministic, by sampled ones; default as in the run."`
-	Elo           bool   `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --deterministic is given."`
-	JSON          bool   `name:"json" help:"Print JSON."`
+	Policy     string `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
+	Checkpoint string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
+	Episodes   int    `default:"100" help:"Episodes to play."`
+	Seed       uint64 `default:"1" help:"Seed of the episodes."`
+	MaxSteps   int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
+	Greedy     *bool  `negatable:"" help:"Judge by greedy actions or, with --no-greedy, by sampled ones; default as in the run."`
+	Elo        bool   `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --greedy is given."`
+	JSON       bool   `name:"json" help:"Print JSON."`
 }
 
 // Help shows how eval is called.
@@ -53,7 +53,7 @@ func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
 	}
 	o := session.RunEvaluation{
 		Parts: parts, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
-		Deterministic: c.Deterministic, Log: p.Log,
+		Greedy: c.Greedy, Log: p.Log,
 	}
 	if c.Elo {
 		return c.rate(p, run, &checkpoint, o)
@@ -74,7 +74,7 @@ func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o se
 	if newest := ratings.Newest(); c.JSON {
 		return p.encode(map[string]any{
 			"run": run.ID(), "policy": newest.Policy, "policy_version": newest.Version, "env_steps": ratings.EnvSteps, "seed": c.Seed,
-			"episodes": ratings.Episodes, "deterministic": ratings.Greedy, "elo": newest.Elo, "ratings": ratings.Versions,
+			"episodes": ratings.Episodes, "judged": players.Way(ratings.Greedy), "elo": newest.Elo, "ratings": ratings.Versions,
 		})
 	}
 	p.printf("%s\n", ratings)
@@ -86,7 +86,7 @@ func (c *Eval) report(p *Program, run *runs.Run, e *players.Evaluation) error {
 	if c.JSON {
 		return p.encode(map[string]any{
 			"run": run.ID(), "policy": e.Policy, "policy_version": e.PolicyVersion, "env_steps": e.EnvSteps,
-			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.Deterministic, "max_steps": e.MaxSteps,
+			"episodes": len(judged.Returns), "seed": c.Seed, "judged": players.Way(e.JudgesGreedy), "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
 			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
 		})

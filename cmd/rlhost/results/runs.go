@@ -25,7 +25,7 @@ type Runs struct {
 
 // List lists runs.
 type List struct {
-	Where []string `arg:"" optional:"" help:"Conditions, such as env=cartpole@1, state=ended, return>=475 or component.learner.epochs=4."`
+	Where []string `arg:"" optional:"" help:"Conditions, such as env=cartpole@1, state=ended, eval_return>=475 or component.learner.epochs=4."`
 	Folder
 	GroupBy string   `placeholder:"KEY" help:"A line for each value of a column or of a pipeline's key, with the mean return over its runs, its interval and the interquartile mean."`
 	Columns []string `placeholder:"KEY" help:"Columns to show besides the usual ones: keys of pipelines."`

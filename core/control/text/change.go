@@ -23,7 +23,7 @@ func Reload(done string, r *control.ReloadReply) string {
 		fmt.Fprintf(&b, "takes back %s\n", line)
 	}
 	for i := range r.Swaps {
-		if x := &r.Swaps[i]; r.Outcome != control.DryRun || x.Checked != "" || x.Canary != nil {
+		if x := &r.Swaps[i]; r.Outcome != control.DryRun || x.Checked != "" || x.Trial != nil {
 			b.WriteString(Swap(x))
 		}
 	}
@@ -37,7 +37,7 @@ func Reload(done string, r *control.ReloadReply) string {
 	return b.String()
 }
 
-// Swap describes a swap in a few lines: checked, canary, swapped.
+// Swap describes a swap in a few lines: checked, tried, swapped.
 func Swap(r *control.SwapReply) string {
 	var b strings.Builder
 	if r.Outcome == control.Unchanged {
@@ -46,8 +46,8 @@ func Swap(r *control.SwapReply) string {
 	if r.Checked != "" {
 		fmt.Fprintf(&b, "checked %s: %s\n", filepath.Base(r.New.File), r.Checked)
 	}
-	if r.Canary != nil {
-		b.WriteString(canary(r.Canary))
+	if r.Trial != nil {
+		b.WriteString(trial(r.Trial))
 	}
 	if r.Outcome == control.DryRun {
 		fmt.Fprintf(&b, "dry run: nothing has changed; %s would take over from %s %s\n", Version(&r.New), Version(&r.Old), boundary(r.At))
@@ -84,13 +84,13 @@ func writeKeys(b *strings.Builder, sets []string) {
 	}
 }
 
-// canary describes how both versions did in a trial.
-func canary(c *control.Canary) string {
+// trial describes how both versions did in a trial.
+func trial(c *control.Trial) string {
 	unfinished := ""
 	if n := c.New.Unfinished; n > 0 {
 		unfinished = fmt.Sprintf(", %d unfinished", n)
 	}
-	return fmt.Sprintf("canary: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %s\n",
+	return fmt.Sprintf("trial: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %s\n",
 		Count(c.Envs, "env"), thousands(c.New.Steps), Count(c.New.Faults, "trap"), Count(c.New.Episodes, "episode"), unfinished,
 		c.New.MeanReturn, c.New.StdReturn, c.Old.MeanReturn, c.Old.StdReturn,
 		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, speed(c.Faster))

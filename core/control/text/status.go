@@ -22,7 +22,7 @@ func Status(s *control.StatusReply) string {
 	up := time.Duration(s.Wall * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(&b, "%s  %s  pid %d  %v  policy version %d", s.Run, s.State, s.PID, up, s.Policy)
 	if s.MeanReturn != nil {
-		b.WriteString("  return " + Returns(*s.MeanReturn))
+		b.WriteString("  train return " + Returns(*s.MeanReturn))
 	}
 	if s.Elo != nil {
 		fmt.Fprintf(&b, "  Elo %.0f", *s.Elo)
@@ -65,7 +65,7 @@ func why(p *control.Probation) string {
 func learner(l *control.LearnerStatus) string {
 	text := fmt.Sprintf("policy %s: version %d, %s env steps trained", l.Policy, l.Version, thousands(l.EnvSteps))
 	if l.MeanReturn != nil {
-		text += ", return " + Returns(*l.MeanReturn)
+		text += ", train return " + Returns(*l.MeanReturn)
 	}
 	if l.Leads {
 		text += " (leads)"

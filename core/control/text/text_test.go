@@ -12,23 +12,23 @@ func TestSwap_DescribesTheSwapLineByLine(t *testing.T) {
 	r := control.SwapReply{
 		Component: "rollout", Outcome: control.Committed, Old: control.Version{File: "/a/lander.wasm", Hash: "41c2e6d0aa"},
 		New: control.Version{File: "/b/lander2.wasm", Hash: "9be0fe86bb"}, Checked: "abi 1, spaces equal, 23 checks ok",
-		Canary: &control.Canary{
-			Envs: 4, Old: control.Trial{MeanReturn: 213.9, StdReturn: 12, MeanLength: 200, StdLength: 3},
-			New:    control.Trial{Episodes: 20, Unfinished: 2, Steps: 8000, MeanReturn: 214.7, StdReturn: 11, MeanLength: 201, StdLength: 4},
+		Trial: &control.Trial{
+			Envs: 4, Old: control.TrialVersion{MeanReturn: 213.9, StdReturn: 12, MeanLength: 200, StdLength: 3},
+			New:    control.TrialVersion{Episodes: 20, Unfinished: 2, Steps: 8000, MeanReturn: 214.7, StdReturn: 11, MeanLength: 201, StdLength: 4},
 			Faster: 1.08, Verdict: "ok",
 		},
 		At: "episode", Envs: 64, Truncated: 1, Kept: 63, Took: 3.4, PauseMax: 0.21, Probation: 60,
 		Notes: []string{"the reward is another one"},
 	}
 	want := `checked lander2.wasm: abi 1, spaces equal, 23 checks ok
-canary: 4 envs, 8,000 steps: 0 traps, 20 episodes, 2 unfinished, mean return 214.7 ± 11.0 (old 213.9 ± 12.0), length 201.0 ± 4.0 (old 200.0 ± 3.0), 1.08× faster
+trial: 4 envs, 8,000 steps: 0 traps, 20 episodes, 2 unfinished, mean return 214.7 ± 11.0 (old 213.9 ± 12.0), length 201.0 ± 4.0 (old 200.0 ± 3.0), 1.08× faster
 swapped 64/64 envs at episode ends in 3.4 s · 0 transitions dropped · 1 episode ended as truncated · 63 episodes kept · stood still 0.21 ms at most · watched for 60 s · previous kept: rlhost rollback rollout
 note: the reward is another one
 `
 	if got := Swap(&r); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	r.Canary, r.Notes, r.Outcome, r.Envs = nil, nil, control.RolledBack, 0
+	r.Trial, r.Notes, r.Outcome, r.Envs = nil, nil, control.RolledBack, 0
 	r.Kept, r.Truncated, r.Dropped, r.PauseMax, r.Probation, r.Checked = 0, 0, 12288, 0, 0, ""
 	want = "rolled back rollout from lander.wasm (41c2e6d0) to lander2.wasm (9be0fe86) in 3.4 s · 12,288 transitions dropped · runs now: lander2.wasm (9be0fe86)\n"
 	if got := Swap(&r); got != want {
@@ -58,7 +58,7 @@ func TestStatus_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
 	s.Components[2].Note = "restarted"
 	s.Components = append(s.Components, control.ComponentStatus{Name: "learner", Runtime: "process", Host: "pid 7", State: control.Stalled,
 		Queued: 64, Depth: 64, WaitsFor: "batcher.datasets", Unit: "messages"})
-	want := `cartpole/0007  stalled  pid 42  1h2m5s  policy version 12  return 187.2  Elo 438
+	want := `cartpole/0007  stalled  pid 42  1h2m5s  policy version 12  train return 187.2  Elo 438
 COMPONENT     HOST   STATE    VERSION                 RATE       QUEUE  NOTE
 rollout[0-1]  local  running  lander.wasm (41c2e6d0)  275k st/s  0/128
 rollout[2]    local  running  lander.wasm (41c2e6d0)  137k st/s  0/64   restarted

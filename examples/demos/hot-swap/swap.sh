@@ -7,7 +7,7 @@ note swap begin
 train swap "$OUT/pipeline.toml" &
 noticed swap
 note swap noticed
-"$RLHOST" swap rollout "$OUT/fixed.wasm" --run "$OUT/swap/pole/0001" --canary 4 --verify 500 --json > "$OUT/swap.reply.json"
+"$RLHOST" swap rollout "$OUT/fixed.wasm" --run "$OUT/swap/pole/0001" --trial-envs 4 --trial-steps 500 --json > "$OUT/swap.reply.json"
 note swap mended
 wait $!
 note swap end

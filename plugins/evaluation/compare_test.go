@@ -11,11 +11,11 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-func canary(t *testing.T, before, after plugintest.Script, o CanaryOptions) (Trial, Trial) {
+func compared(t *testing.T, before, after plugintest.Script, o CompareOptions) (Trial, Trial) {
 	t.Helper()
 	p, q := plugintest.New(before), plugintest.New(after)
 	o.Old, o.New, o.Actor = p, q, &dice{}
-	a, b, err := Canary(t.Context(), o)
+	a, b, err := Compare(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func canary(t *testing.T, before, after plugintest.Script, o CanaryOptions) (Tri
 	return a, b
 }
 
-func TestCanary_TheSameVersionDoesTheSame(t *testing.T) {
-	a, b := canary(t, script(), script(), CanaryOptions{Envs: 4, Episodes: 5, Seed: 3})
+func TestCompare_TheSameVersionDoesTheSame(t *testing.T) {
+	a, b := compared(t, script(), script(), CompareOptions{Envs: 4, Episodes: 5, Seed: 3})
 	if !slices.Equal(a.Returns, b.Returns) || !slices.Equal(a.Lengths, b.Lengths) || len(a.Returns) != 20 {
 		t.Errorf("returns %v and %v, want 20 equal ones", a.Returns, b.Returns)
 	}
@@ -36,10 +36,10 @@ func TestCanary_TheSameVersionDoesTheSame(t *testing.T) {
 }
 
 // Environments with short episodes play no more of them than the others: else they would dominate the mean.
-func TestCanary_EachEnvironmentHasItsQuota(t *testing.T) {
+func TestCompare_EachEnvironmentHasItsQuota(t *testing.T) {
 	s := script()
 	s.Length = func(env, episode int) int { return 3 + 40*env }
-	a, _ := canary(t, s, s, CanaryOptions{Envs: 3, Episodes: 4})
+	a, _ := compared(t, s, s, CompareOptions{Envs: 3, Episodes: 4})
 	slices.Sort(a.Lengths)
 	if want := []int{3, 3, 3, 3, 43, 43, 43, 43, 83, 83, 83, 83}; !slices.Equal(a.Lengths, want) {
 		t.Errorf("lengths %v, want %v", a.Lengths, want)
@@ -47,10 +47,10 @@ func TestCanary_EachEnvironmentHasItsQuota(t *testing.T) {
 }
 
 // An episode cut off by the ceiling counts with its return so far: leaving it out would favour early ends.
-func TestCanary_CountsWhatTheCeilingCutsOff(t *testing.T) {
+func TestCompare_CountsWhatTheCeilingCutsOff(t *testing.T) {
 	long := script()
 	long.Length = func(int, int) int { return 1 << 40 }
-	a, b := canary(t, script(), long, CanaryOptions{Envs: 2, Episodes: 3, Ceiling: 20})
+	a, b := compared(t, script(), long, CompareOptions{Envs: 2, Episodes: 3, Ceiling: 20})
 	if a.Steps != 40 || a.Unfinished != 2 || len(a.Returns) != 6 {
 		t.Errorf("%+v, want 40 steps in 6 episodes of which 2 are cut off", a)
 	}
@@ -59,7 +59,7 @@ func TestCanary_CountsWhatTheCeilingCutsOff(t *testing.T) {
 	}
 }
 
-func TestCanary_AFaultEndsOneSideAlone(t *testing.T) {
+func TestCompare_AFaultEndsOneSideAlone(t *testing.T) {
 	for name, cue := range map[string]plugintest.Cue{"trap": plugintest.Trap, "hang": plugintest.Deadline, "NaN": plugintest.NaNObservation, "infinite": plugintest.InfiniteReward} {
 		bad := script()
 		bad.Cue = func(at plugintest.At) plugintest.Cue {
@@ -68,7 +68,7 @@ func TestCanary_AFaultEndsOneSideAlone(t *testing.T) {
 			}
 			return plugintest.Nothing
 		}
-		a, b := canary(t, script(), bad, CanaryOptions{Envs: 2, Episodes: 2})
+		a, b := compared(t, script(), bad, CompareOptions{Envs: 2, Episodes: 2})
 		if a.Fault != nil || len(a.Returns) != 4 {
 			t.Errorf("%s: the old version: %+v", name, a)
 		}
@@ -78,11 +78,11 @@ func TestCanary_AFaultEndsOneSideAlone(t *testing.T) {
 	}
 }
 
-func TestCanary_SaysHowFarItIs(t *testing.T) {
+func TestCompare_SaysHowFarItIs(t *testing.T) {
 	s := script()
 	s.Length = func(int, int) int { return 200 }
 	last, calls := 0.0, 0
-	canary(t, s, s, CanaryOptions{Envs: 2, Episodes: 3, Progress: func(share float64) {
+	compared(t, s, s, CompareOptions{Envs: 2, Episodes: 3, Progress: func(share float64) {
 		if calls++; share < last || share > 1 {
 			t.Errorf("%v after %v", share, last)
 		}
@@ -93,15 +93,15 @@ func TestCanary_SaysHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestCanary_EndsWithItsContextAndRefusesNonsense(t *testing.T) {
+func TestCompare_EndsWithItsContextAndRefusesNonsense(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("the client is gone")
 	cancel(gone)
 	p := plugintest.New(script())
-	if _, _, err := Canary(ctx, CanaryOptions{Old: p, New: p, Player: Player{Actor: &dice{}}, Envs: 1, Episodes: 1}); !errors.Is(err, gone) {
+	if _, _, err := Compare(ctx, CompareOptions{Old: p, New: p, Player: Player{Actor: &dice{}}, Envs: 1, Episodes: 1}); !errors.Is(err, gone) {
 		t.Errorf("got %v, want why the context ended", err)
 	}
-	if _, _, err := Canary(t.Context(), CanaryOptions{Old: p, New: p, Envs: 0, Episodes: 1}); err == nil || !strings.Contains(err.Error(), "0 environments") {
+	if _, _, err := Compare(t.Context(), CompareOptions{Old: p, New: p, Envs: 0, Episodes: 1}); err == nil || !strings.Contains(err.Error(), "0 environments") {
 		t.Errorf("got %v", err)
 	}
 	if p.Open() != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// CanaryOptions are the settings of a comparison of two versions of an environment.
-type CanaryOptions struct {
+// CompareOptions are the settings of a comparison of two versions of an environment.
+type CompareOptions struct {
 	Old, New env.Plugin
 	Player          // that acts in both; agents of other groups than its own draw their actions at random
 	Envs     int    // of each version
@@ -30,15 +30,15 @@ type Trial struct {
 	Fault error
 }
 
-// canaryTurn is how many steps one version makes before the other's turn, so that both run under the same load.
-const canaryTurn = 64
+// compareTurn is how many steps one version makes before the other's turn, so that both run under the same load.
+const compareTurn = 64
 
-// Canary plays the same episodes with two versions of an environment, alternately, on separate environments, until
+// Compare plays the same episodes with two versions of an environment, alternately, on separate environments, until
 // every environment has ended its quota or reached the ceiling. A version that fails ends its own trial. It runs on
 // the calling goroutine; the error is ctx's, or about the options.
-func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err error) {
+func Compare(ctx context.Context, o CompareOptions) (before, after Trial, err error) {
 	if o.Envs < 1 || o.Episodes < 1 {
-		return before, after, fmt.Errorf("canary: %d environments with %d episodes each", o.Envs, o.Episodes)
+		return before, after, fmt.Errorf("compare: %d environments with %d episodes each", o.Envs, o.Episodes)
 	}
 	for _, p := range []env.Plugin{o.Old, o.New} {
 		if spec := p.Spec(); spec.MaxEnvs > 0 {
@@ -65,7 +65,7 @@ func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err erro
 
 // side is one version of the two.
 type side struct {
-	o      *CanaryOptions
+	o      *CompareOptions
 	plugin env.Plugin
 	play   *play
 	fault  error
@@ -75,7 +75,7 @@ func (s *side) open(ctx context.Context) {
 	o := s.o
 	s.play, s.fault = newPlay(ctx, Options{
 		Plugin: s.plugin, Player: o.Player, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed,
-	}, env.CanaryStream)
+	}, env.TrialStream)
 	if s.fault != nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (s *side) over() bool { return s.fault != nil || s.play.playing == 0 }
 
 // turn makes some steps. Its error is that of ctx.
 func (s *side) turn(ctx context.Context) error {
-	for range canaryTurn {
+	for range compareTurn {
 		if s.over() {
 			return nil
 		}
