@@ -87,6 +87,15 @@ func inlineOfBlock(m *hostabi.Message) map[string]any {
 	return map[string]any{"split": m.Split, "first_env": trajectory.BlockRequestOf(m).FirstEnv}
 }
 
+// Payloads returns the names of all payloads that the host knows.
+func Payloads() []string {
+	names := make([]string, len(payloads))
+	for i := range payloads {
+		names[i] = payloads[i].Name
+	}
+	return names
+}
+
 // PayloadOf returns the description of a payload: only its name, if it is not in the table.
 func PayloadOf(name string) Payload {
 	if i := slices.IndexFunc(payloads[:], func(p Payload) bool { return p.Name == name }); i >= 0 {

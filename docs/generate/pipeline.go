@@ -40,6 +40,9 @@ func pipelinePage(string) (string, error) {
 		if len(t.Keys) > 0 {
 			b.WriteString("\n" + markdown.Table(keysHeader, keyRows(t.Path, t.Keys)))
 		}
+		if t.Path == "wire" {
+			b.WriteString("\nDefaults by payload:\n\n" + markdown.Table([]string{"Payload", "mode", "depth", "on_full", "Columns to write"}, payloadRows()))
+		}
 		if rows := portRows(&t.Ports); len(rows) > 0 {
 			b.WriteString("\n" + markdown.Table([]string{"Port", "Kind", "Payload", "Meaning"}, rows))
 		}
@@ -94,6 +97,24 @@ func isTOML(text string) bool {
 	}
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil || text == "true" || text == "false"
+}
+
+// payloadRows are the defaults of wires by their payloads; the last row is for payloads of the user's own.
+func payloadRows() (rows [][]string) {
+	const other = "any other"
+	for _, name := range append(component.Payloads(), other) {
+		mode, depth, onFull := graph.DeliveryText(name)
+		var columns []string
+		for _, c := range component.PayloadOf(name).Grantable {
+			columns = append(columns, markdown.Code(c))
+		}
+		shown := markdown.Code(name)
+		if name == other {
+			shown = name
+		}
+		rows = append(rows, []string{shown, markdown.Code(mode), markdown.Code(depth), markdown.Code(onFull), strings.Join(columns, ", ")})
+	}
+	return rows
 }
 
 // portRows are the rows of a component's signals and slots.

@@ -188,7 +188,7 @@ func (c *toy) Stop() error { return nil }
 func envKeyAxis() axis {
 	return axis{name: "an [env] key", doors: 2,
 		edits: []edit{
-			{"core/env/source.go", "\tLimits    `toml:", "\tToy string `toml:\"toy\" json:\"toy,omitempty\"`\n"},
+			{"core/env/source.go", "\tLimits  `toml:", "\tToy string `toml:\"toy\" json:\"toy,omitempty\"`\n"},
 			{"plugins/wasm/module/file.go", "\tif err := checkConfig(", "\tif c.Toy != \"\" {\n\t\treturn nil, nil, fmt.Errorf(\"the module plays with %s\", c.Toy)\n\t}\n"},
 		},
 		check: func(t *testing.T, p *toys) {
@@ -202,7 +202,7 @@ func envKeyAxis() axis {
 func learnerKeyAxis() axis {
 	return axis{name: "a learner key", doors: 1,
 		edits: []edit{
-			{"plugins/learner/config.go", "\tEntropy        float64 `toml", "\tToy float64 `toml:\"toy\"`\n"},
+			{"plugins/learner/config.go", "\tEntropyCoef      float64 `toml", "\tToy float64 `toml:\"toy\"`\n"},
 			{"plugins/learner/config.go", "\tif c.Policy == \"\" {", "\tif c.Toy > 1 {\n\t\tbad(\"toy\", \"is %g, want 1 at most\", c.Toy)\n\t}\n"},
 		},
 		check: func(t *testing.T, p *toys) {
@@ -287,7 +287,7 @@ func (c *toyCommand) Run(p *program) error {
 	return err
 }
 `},
-		edits: []edit{{"cmd/rlhost/main.go", "\tVersion  versionCommand", "\tToy toyCommand `cmd:\"\" help:\"Play.\"`\n"}},
+		edits: []edit{{"cmd/rlhost/main.go", "\tVersion    versionCommand", "\tToy toyCommand `cmd:\"\" help:\"Play.\"`\n"}},
 		check: func(t *testing.T, p *toys) { p.says(t, "played", "toy") }}
 }
 
@@ -331,7 +331,7 @@ type ToysReply struct {
 		edits: []edit{
 			{"core/control/verb.go", "\tVerbStop       Verb", "\tVerbToys Verb = \"toys\"\n"},
 			{"pipeline/session/commands.go", "\tcontrol.On(v, control.VerbCheckpoint", "\tcontrol.On(v, control.VerbToys, run.toys)\n"},
-			{"cmd/rlhost/main.go", "\tVersion  versionCommand", "\tToys toysCommand `cmd:\"\" help:\"Ask a job for toys.\"`\n"},
+			{"cmd/rlhost/main.go", "\tVersion    versionCommand", "\tToys toysCommand `cmd:\"\" help:\"Ask a job for toys.\"`\n"},
 		},
 		check: func(t *testing.T, p *toys) {
 			p.write(t, "verb.toml", pipelineWith("", ""))

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -71,4 +72,10 @@ func describeDecoded(configure func(decode func(into any) error) error) (keys []
 		return errDecode
 	})
 	return keys
+}
+
+// DeliveryText returns what a wire of a payload has for the keys mode, depth and on_full where its table leaves them out.
+func DeliveryText(payload string) (mode, depth, onFull string) {
+	d := deliveryOf(payload)
+	return quote(d.mode.String()), strconv.Itoa(d.depth), quote(d.onFull.String())
 }

@@ -116,7 +116,7 @@ func (r *wireReader) owners(port string, slot bool) []string {
 type wireFile struct {
 	Signal  string        `toml:"signal" type:"text or list of texts" default:"required" doc:"Port that messages come from, as COMPONENT.SIGNAL."`
 	Slot    string        `toml:"slot" type:"text or list of texts" default:"required" doc:"Port that messages go to, as COMPONENT.SLOT."`
-	Mode    string        `toml:"mode" default:"by payload" range:"all, queue, latest, reply" doc:"Who gets a message: all receivers, one of them, all but the newest message alone, or the component that asked."`
+	Mode    string        `toml:"mode" default:"by payload" range:"all, queue, latest, reply" doc:"all: each receiver gets each message. queue: one receiver does. latest: each receiver gets the newest message alone. reply: the component that asked does."`
 	Depth   int           `toml:"depth" default:"by payload" range:"1 to 65,536" unit:"messages" doc:"Messages that may wait."`
 	OnFull  string        `toml:"on_full" default:"by payload" range:"block, drop_newest, drop_oldest, coalesce, fail" doc:"Effect of a message that finds the wire full."`
 	Answer  time.Duration `toml:"answer" default:"\"30s\"" doc:"Longest wait for an answer to a question."`
