@@ -216,7 +216,7 @@ func (c *showCommand) Run(p *program) error {
 	}
 	return p.withGraph(file, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
 		if full {
-			fmt.Fprint(p.out, parts.PresetsText(), g.Expanded())
+			fmt.Fprint(p.out, parts.PresetsText(), g.Resolved())
 			return nil
 		}
 		src, err := readPipeline(file)

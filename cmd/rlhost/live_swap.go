@@ -94,7 +94,7 @@ func (c *swapCommand) write(r *control.SwapReply) error {
 			continue
 		}
 		if inside, err := files.Relative(filepath.Dir(file), path); err == nil && filepath.IsLocal(inside) {
-			sets[i] = key + " = " + strconv.Quote("./"+inside)
+			sets[i] = key + " = " + graph.Literal("./"+inside)
 		}
 	}
 	src, err := readPipeline(file)

@@ -2,12 +2,14 @@ package graph
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -32,6 +34,10 @@ type ParseOptions struct {
 	// Running is the graph of a run that the file will change, nil for a new one. Schedules that the preset takes from
 	// the stop rule keep their values there.
 	Running *Graph
+	// Read returns the content of another file that the pipeline is made of: of at most MaxBytes. Nil reads it from the disk.
+	Read func(path string) ([]byte, error)
+	// Getenv returns a variable of the environment; nil is os.LookupEnv.
+	Getenv func(name string) (value string, set bool)
 	// Expanded says that Graph.Expanded wrote the file. Numbers that were derived are then derived again: in a synchronous run
 	// datasets have the rows that follow from Sets, unless these say how many.
 	Expanded bool
@@ -49,14 +55,23 @@ type checker struct {
 	broken   map[string]bool // components that could not be read
 	unsure   map[string]bool // components whose table is wrong: with the right one they may have other ports
 	wireSets []assignment
+	readAny  func(path string) ([]byte, error)
+	getenv   func(name string) (string, bool)
 }
 
 func newChecker(file string, o ParseOptions) *checker {
-	c := &checker{parts: o.Parts, running: o.Running, expanded: o.Expanded, bad: map[string]bool{}, broken: map[string]bool{}, unsure: map[string]bool{}}
+	c := &checker{parts: o.Parts, running: o.Running, expanded: o.Expanded, readAny: o.Read, getenv: o.Getenv,
+		bad: map[string]bool{}, broken: map[string]bool{}, unsure: map[string]bool{}}
 	c.File = file
 	c.graph = &Graph{File: file, Dir: o.Dir}
 	if o.Parts == nil {
 		c.parts = &Parts{}
+	}
+	if c.readAny == nil {
+		c.readAny = func(path string) ([]byte, error) { return files.Read(path, MaxBytes) }
+	}
+	if c.getenv == nil {
+		c.getenv = os.LookupEnv
 	}
 	if o.Dir == "" {
 		c.graph.Dir = filepath.Dir(file)

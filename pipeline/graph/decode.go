@@ -67,6 +67,9 @@ func decoder(table *node, path string, skip ...string) func(into any) error {
 // addDecoded notes an error in a key of the table at path.
 func (r *Report) addDecoded(path string, e *table.Error) {
 	n := e.At.(*node)
+	if n.variable && e.Code == table.CodeType {
+		e.Help = "a variable of the environment is text; for another value write --set " + path + "." + e.Key + "=VALUE"
+	}
 	switch {
 	case e.Code == table.CodeUnknown:
 		name := e.Key[len(e.Table):]

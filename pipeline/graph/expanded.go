@@ -59,6 +59,9 @@ func (g *Graph) Keys() map[string]string {
 	return keys
 }
 
+// Resolved is Expanded with comments on top of it that name the files and the variables of the environment that the graph was made of.
+func (g *Graph) Resolved() string { return g.origin.lines() + g.Expanded() }
+
 func writeVersion(b *strings.Builder) { fmt.Fprintf(b, "rlhost = %d\n", formatVersion) }
 
 func writeTable(b *strings.Builder, header string, lines []keyValue) {
@@ -68,7 +71,7 @@ func writeTable(b *strings.Builder, header string, lines []keyValue) {
 
 func writeLines(b *strings.Builder, lines []keyValue) {
 	for _, kv := range lines {
-		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.Key), kv.Value)
+		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.Key), literalValue(kv.Value))
 	}
 }
 

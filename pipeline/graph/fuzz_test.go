@@ -18,9 +18,16 @@ func FuzzParse(f *testing.F) {
 	a := graphtest.ReadArchive(f, "testdata/expanded/policies.txtar")
 	f.Add(a.At("pipeline.toml").Data)
 	f.Add(a.At("pipeline.toml").Data + "\x00component.rollout.policies={ player = \"main@3\" }")
+	files := folder{
+		"base.toml": "rlhost = 1\n[run]\nname = \"base\"\n[env.cartpole]\nuse = \"cartpole@1\"\nargs = { a = 1 }\n[train]\npreset = \"mine.toml\"\n",
+		"mine.toml": "[preset]\nfrom = \"ppo\"\n[component.runner]\nlog = [\"${NAME}\"]\n",
+		"$NAME":     "a $ { } \" ${NAME} $${NAME}",
+	}
+	f.Add("rlhost = 1\nextends = \"base.toml\"\n[run]\nname = \"x\"\n[env.cartpole]\nargs = { \"${NAME}\" = \"$$${NAME}$\", b = \"${NO:-$$}\" }\n")
+	f.Add("rlhost = 1\nextends = \"base.toml\"\n\x00run.dir=\"${NAME}\"")
 	f.Fuzz(func(t *testing.T, text string) {
 		src, arg, _ := strings.Cut(text, "\x00")
-		o := graph.ParseOptions{Parts: graphtest.Standard()}
+		o := graph.ParseOptions{Parts: graphtest.Standard(), Read: files.read, Getenv: files.getenv}
 		if arg != "" {
 			o.Sets = []string{arg}
 		}

@@ -25,6 +25,8 @@ type Graph struct {
 	Components  []Component
 	Wires       []Wire
 	Warnings    Problems // of the file that it was read from
+
+	origin origin
 }
 
 // RunTable is the [run] table.

@@ -34,6 +34,8 @@ type node struct {
 	implied bool
 	// inline is true for a table or array that is complete: nothing can be added later.
 	inline bool
+	// variable is true for a text that had a variable of the environment in it.
+	variable bool
 }
 
 func newTable(key, val Span) *node {
@@ -46,6 +48,19 @@ func (n *node) at(name string) *node {
 		return nil
 	}
 	return n.table[name]
+}
+
+// children returns the tables in a table, in their order.
+func (n *node) children() (list []*node) {
+	if n == nil {
+		return nil
+	}
+	for _, name := range n.names {
+		if child := n.table[name]; child.kind == tableNode {
+			list = append(list, child)
+		}
+	}
+	return list
 }
 
 // put adds or replaces a child of a table.

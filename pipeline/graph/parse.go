@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths. The error is
-// of type Problems: all errors, found in one pass, and all warnings. A graph has its warnings.
+// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths; files that it
+// extends are read. The error is of type Problems: all errors, found in one pass, and all warnings. A graph has its warnings.
 func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 	g, problems := parse(file, src, o)
 	if g == nil {
@@ -19,7 +19,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 
 func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c := newChecker(file, o)
-	root := c.read(newSource(file, bom(string(src)), 0))
+	root := (&fileReader{c}).readFile(file, src)
 	sets := (&setReader{c}).readSets(o.Sets)
 	if root == nil {
 		return nil, c.Sorted()
@@ -40,6 +40,8 @@ func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 		(&flowChecker{c}).flow()
 	}
 	if !c.failed(0) {
+		(&idleChecker{c}).endless()
+		(&idleChecker{c}).policies()
 		c.unwired()
 		c.sharedQueues()
 	}
@@ -52,17 +54,8 @@ func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 
 // topLevel checks the keys of the file itself. Sections of a wrong type are taken out.
 func (k *checker) topLevel(root *node) {
-	k.format(root)
-	known := sectionNames()
-	for _, s := range sections {
-		n := root.at(s.name)
-		if n == nil || n.kind == s.kind && allTables(n) {
-			continue
-		}
-		k.wrong(n, s.name, s.want, "")
-		k.bad[s.name] = true
-		root.remove(s.name)
-	}
+	known := append(sectionNames(), extendsKey)
+	k.shapes(root)
 	for _, name := range slices.Clone(root.names) {
 		if slices.Contains(known, name) {
 			continue
@@ -79,6 +72,20 @@ func (k *checker) topLevel(root *node) {
 	}
 }
 
+// shapes checks that the sections are tables and lists of tables, and takes out others.
+func (k *checker) shapes(root *node) {
+	for _, s := range sections {
+		n := root.at(s.name)
+		if n == nil || n.kind == s.kind && allTables(n) {
+			continue
+		}
+		k.wrong(n, s.name, s.want, "")
+		k.bad[s.name] = true
+		root.remove(s.name)
+	}
+}
+
+// format checks the version of a file's format.
 func (k *checker) format(root *node) {
 	n := root.at("rlhost")
 	if n == nil {
@@ -97,15 +104,14 @@ func (k *checker) format(root *node) {
 	}
 }
 
-// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing. Errors there
+// RunDir returns run.dir of a file. It reads the table [run], also of files that the file extends, and nothing else, so it needs no Parts and starts nothing. Errors there
 // are among the problems, and the folder is then empty. file is only used for messages. A file without that key has the default.
 func RunDir(file string, src []byte) (string, Problems) {
 	c := newChecker(file, ParseOptions{})
-	c.root = c.read(newSource(file, bom(string(src)), 0))
+	c.root = (&fileReader{c}).readFile(file, src)
 	if c.root == nil {
 		return "", c.Sorted()
 	}
-	c.format(c.root)
 	if n := c.root.at("run"); n != nil && n.kind != tableNode {
 		c.wrong(n, "run", "a table: [run]", "")
 	} else {
@@ -119,5 +125,5 @@ func RunDir(file string, src []byte) (string, Problems) {
 
 // With returns the graph with overrides as in --set, checked like a file; see Parse.
 func (g *Graph) With(sets []string, parts *Parts) (*Graph, error) {
-	return Parse(g.File, []byte(g.Expanded()), ParseOptions{Sets: sets, Parts: parts, Dir: g.Dir, Expanded: true})
+	return Parse(g.File, []byte(g.Resolved()), ParseOptions{Sets: sets, Parts: parts, Dir: g.Dir, Expanded: true})
 }

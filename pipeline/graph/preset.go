@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"embed"
 	_ "embed"
 	"fmt"
@@ -23,7 +22,7 @@ type trainTable struct {
 // presetTable is the [preset] table of a preset.
 type presetTable struct {
 	About string `toml:"about" doc:"Purpose of the preset, in one sentence."`
-	From  string `toml:"from" doc:"Preset that this one differs from."`
+	From  string `toml:"from" doc:"Name or path of the preset that this one differs from."`
 	Mode  string `toml:"mode" doc:"Mode of a run whose file gives none." range:"async, sync"`
 }
 
@@ -76,16 +75,13 @@ func (k *checker) applyPreset(root *node) (merged, preset *node) {
 
 // mergePreset merges the file over its preset, which it returns too, and uses the preset's mode if the file gives none.
 func (k *checker) mergePreset(root, train, n *node, t *trainTable) (merged, preset *node) {
-	presets := k.parts.presets()
-	if _, ok := presets[t.Preset]; !ok {
-		if _, ok := n.text(); ok {
-			k.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
-		}
+	if _, ok := n.text(); !ok {
 		k.noPreset()
 		return root, nil
 	}
-	base, about := k.readPreset(presets, t.Preset)
+	base, about := (&presetReader{check: k}).named(t.Preset, n, k.graph.Dir)
 	if base == nil {
+		k.noPreset()
 		return root, nil
 	}
 	if t.Mode == "" {
@@ -96,16 +92,6 @@ func (k *checker) mergePreset(root, train, n *node, t *trainTable) (merged, pres
 	}
 	(&scheduler{k}).schedule(root, base)
 	return overlay(base, root), base
-}
-
-// unknownPreset is the help for a name that no preset has: the nearest one, and all of them.
-func unknownPreset(name string, presets map[string]string) string {
-	names := slices.Sorted(maps.Keys(presets))
-	help := "presets: " + strings.Join(names, ", ")
-	if found, ok := table.Nearest(name, names); ok {
-		help = suggest(found) + " " + help
-	}
-	return help
 }
 
 // presetEnv returns the node that names the preset's environment: train.env, or the only declared one.
@@ -139,38 +125,6 @@ func resolve(n *node, what string, by *node) {
 	for _, item := range n.items {
 		resolve(item, what, by)
 	}
-}
-
-// readPreset reads a preset merged over the presets it derives from, and returns its [preset] table separately. It is
-// nil if one of them cannot be read.
-func (r *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
-	var about presetTable
-	n := r.read(newSource("preset:"+name, presets[name], firstPreset))
-	if n == nil {
-		return nil, about
-	}
-	if table := n.at("preset"); table != nil {
-		d := &tableDecoder{report: r, n: table, path: "preset"}
-		if d.decode(&about) != nil {
-			return nil, about
-		}
-		n.remove("preset")
-	}
-	if about.From == "" {
-		return n, about
-	}
-	rest := maps.Clone(presets)
-	delete(rest, name) // none derives from itself
-	if _, ok := rest[about.From]; !ok {
-		r.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
-		return nil, about
-	}
-	base, from := r.readPreset(rest, about.From)
-	if base == nil {
-		return nil, about
-	}
-	about.Mode = cmp.Or(about.Mode, from.Mode)
-	return overlay(base, n), about
 }
 
 // scheduler works out over how many env steps the learning rate falls.
@@ -275,8 +229,8 @@ func (p *Parts) PresetsText() string {
 func (p *Parts) AboutPresets() map[string]string {
 	presets, about := p.presets(), map[string]string{}
 	for name := range presets {
-		var c Report
-		if n, table := c.readPreset(presets, name); n != nil {
+		r := &presetReader{check: newChecker("", ParseOptions{Parts: p})}
+		if n, table := r.named(name, nil, ""); n != nil {
 			about[name] = table.About
 		}
 	}

@@ -170,8 +170,13 @@ func (r *Report) Add(code string, at Span, help, format string, args ...any) {
 	r.list = append(r.list, p)
 }
 
-// Sorted returns the problems in the order of their places, each once.
+// Sorted returns the problems in the order of their places, each once. Of a value with a variable that is not set nothing else is said.
 func (r *Report) Sorted() Problems {
+	unset := map[Span]bool{}
+	for _, p := range r.list {
+		unset[p.at] = unset[p.at] || p.Code == codeVariable
+	}
+	r.list = slices.DeleteFunc(r.list, func(p Problem) bool { return unset[p.at] && p.Code != codeVariable })
 	slices.SortStableFunc(r.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.at.order(), b.at.order()), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code))

@@ -55,6 +55,7 @@ func (r *setReader) readSet(src *source, whole Span) (assignment, bool) {
 		return assignment{}, false
 	}
 	value.move(at)
+	(&inserter{r.check}).insert(value)
 	a := assignment{path: names(parts), value: value}
 	for _, p := range parts {
 		a.spans = append(a.spans, p.Span)
@@ -68,6 +69,10 @@ func (r *setReader) begins(a *assignment) bool {
 	known := sectionNames()
 	if slices.Contains(known, a.path[0]) {
 		return true
+	}
+	if a.path[0] == extendsKey {
+		r.check.Add("E008", a.spans[0], "write it into the file", "`%s` is read before the arguments", extendsKey)
+		return false
 	}
 	help := table.DidYouMean(a.path[0], "`%s`", "a pipeline has", known)
 	if _, near := table.Nearest(a.path[0], known); !near && len(a.path) > 1 {

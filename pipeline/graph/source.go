@@ -82,8 +82,8 @@ func isBare(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
 }
 
-// Orders of sources, for sorting problems: the file first.
+// Orders of sources, for sorting problems: the file first, then what it extends.
 const (
-	setOrder    = 1
-	firstPreset = 2
+	setOrder    = maxExtends + 1
+	firstPreset = setOrder + 1
 )

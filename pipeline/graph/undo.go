@@ -63,6 +63,7 @@ func (g *Graph) UndoneText(list []Section) string {
 		}
 	}
 	var b strings.Builder
+	b.WriteString(g.origin.lines())
 	writeVersion(&b)
 	for _, s := range all {
 		header := "[" + s.Name + "]"

@@ -134,8 +134,8 @@ var (
 type pair struct {
 	table        *node
 	signal, slot placedName
-	preset       bool // the preset's
-	replaces     bool // replaces the preset's
+	layer        int  // order of the source: a preset and files that the file extends have higher ones
+	replaces     bool // replaces one of a higher layer
 }
 
 // maxWires bounds the pairs of signals and slots.
@@ -178,7 +178,7 @@ func (r *wireReader) pairs(w *node, room int) []pair {
 	var list []pair
 	for _, signal := range signals {
 		for _, slot := range slots {
-			list = append(list, pair{table: w, signal: signal, slot: slot, preset: w.key.order() >= firstPreset})
+			list = append(list, pair{table: w, signal: signal, slot: slot, layer: w.key.order()})
 		}
 	}
 	return list
@@ -215,7 +215,7 @@ func (r *wireReader) names(n *node, key, help string) []placedName {
 	return list
 }
 
-// addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
+// addPair adds a pair. One of the file replaces the same one of what the file extends and of the preset; twice in the file is an error.
 func (r *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
 	key := [2]string{p.signal.text, p.slot.text}
 	i, known := index[key]
@@ -223,7 +223,7 @@ func (r *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pa
 	case !known:
 		index[key] = len(pairs)
 		return append(pairs, p)
-	case pairs[i].preset && !p.preset:
+	case pairs[i].layer > p.layer:
 		p.replaces = true
 		pairs[i] = p
 	default:
@@ -232,10 +232,10 @@ func (r *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pa
 	return pairs
 }
 
-// replaceWires takes out the preset's wires of each signal that a wire of the file has with replace = true: so a
-// component can be put between two of the preset's.
+// replaceWires takes out the wires of each signal that a wire of the file has with replace = true, of the preset and of what the file
+// extends: so a component can be put between two of the preset's.
 func (r *wireReader) replaceWires(pairs []pair) []pair {
-	replaced := map[string]bool{}
+	replaced := map[string]int{} // lowest layer that replaces a signal's wires
 	for _, p := range pairs {
 		n := p.table.at("replace")
 		if n == nil {
@@ -248,13 +248,18 @@ func (r *wireReader) replaceWires(pairs []pair) []pair {
 		if !replace {
 			continue
 		}
-		replaced[p.signal.text] = true
-		ofPreset := func(o pair) bool { return o.preset && o.signal.text == p.signal.text }
-		if !p.replaces && !slices.ContainsFunc(pairs, ofPreset) {
+		if layer, ok := replaced[p.signal.text]; !ok || p.layer < layer {
+			replaced[p.signal.text] = p.layer
+		}
+		higher := func(o pair) bool { return o.layer > p.layer && o.signal.text == p.signal.text }
+		if !p.replaces && !slices.ContainsFunc(pairs, higher) {
 			r.check.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
 		}
 	}
-	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
+	return slices.DeleteFunc(pairs, func(p pair) bool {
+		layer, ok := replaced[p.signal.text]
+		return ok && p.layer > layer
+	})
 }
 
 // setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal, and wire.COMPONENT.SIGNAL.TO.SLOT.KEY=VALUE to

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -34,7 +33,7 @@ func Back(g *graph.Graph, section, name string) []string {
 			continue
 		}
 		if section == "plugin" && key == "path" {
-			line = "path = " + strconv.Quote(absolute(g, name))
+			line = "path = " + graph.Literal(absolute(g, name))
 		}
 		sets = append(sets, prefix+line)
 	}
@@ -118,7 +117,7 @@ func Moved(sets []string, path func(hash string) (string, error)) []string {
 	for i, set := range sets {
 		sets[i] = storedUse.ReplaceAllStringFunc(set, func(use string) string {
 			if now, err := path(storedUse.FindStringSubmatch(use)[1]); err == nil {
-				return "use = " + strconv.Quote(now)
+				return "use = " + graph.Literal(now)
 			}
 			return use
 		})

@@ -181,7 +181,7 @@ func (s *Session) textIn(dir string, g *graph.Graph) ([]byte, error) {
 			keepInside(dir, &m.Table.Use)
 		}
 	}
-	return []byte(kept.Expanded()), nil
+	return []byte(kept.Resolved()), nil
 }
 
 // keepInside makes an absolute path into a folder relative to that.

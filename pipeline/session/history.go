@@ -35,7 +35,7 @@ func wrapperName(component string, place int) string {
 // graph returns the text of a graph with the component as it was, and overrides for it.
 func (p *previous) graph(now *graph.Graph) (text string, sets []string) {
 	if p.undo == nil {
-		return now.Expanded(), overrides.Needed(now, p.back)
+		return now.Resolved(), overrides.Needed(now, p.back)
 	}
 	sets = slices.DeleteFunc(overrides.Needed(now, p.back), func(set string) bool { return !strings.HasPrefix(set, changeEnv+".") })
 	var sections []graph.Section

@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/rlhost/rlhost/core/control"
 	envs "github.com/rlhost/rlhost/core/env"
@@ -107,7 +106,7 @@ func (h *history) backToStored(back []string, env, hash string) []string {
 	if err != nil {
 		return back
 	}
-	return overrides.Replaced(back, "env."+env+".use", strconv.Quote(m.Path))
+	return overrides.Replaced(back, "env."+env+".use", graph.Literal(m.Path))
 }
 
 // storedWrap returns the wrappers of a running environment, with modules named by their copies: all modules, or only the ones whose

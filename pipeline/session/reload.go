@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +99,7 @@ func (ch *change) aimFileText(q *control.ReloadRequest) error {
 			return err
 		}
 		if use != "" {
-			sets = append(sets, "env."+g.Envs[i].Name+".use="+strconv.Quote(use))
+			sets = append(sets, "env."+g.Envs[i].Name+".use="+graph.Literal(use))
 		}
 		if len(g.Envs[i].Table.Wrap) > 0 {
 			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+ch.keepWrap(g, &g.Envs[i]))

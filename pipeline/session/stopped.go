@@ -199,7 +199,7 @@ func (s *Session) rollBack(h *history, named string) (*control.SwapReply, error)
 			return nil, &Error{Kind: Usage, Err: fmt.Errorf("%s is not what its last change made of it\n  help: swap in what it was, %s, once the run goes on", named, way.wrap.Old)}
 		}
 		again, _, _ := env.Table.Rewrapped(place, way.wrap.Old)
-		text, sets = g.Expanded(), []string{changeEnv + "." + env.Name + ".wrap=" + again}
+		text, sets = g.Resolved(), []string{changeEnv + "." + env.Name + ".wrap=" + again}
 		line.Wraps = []runs.Wrap{{Place: place, Old: way.wrap.New, New: way.wrap.Old}}
 		line.New, line.Old = &runs.Version{File: way.wrap.Old}, &runs.Version{File: way.wrap.New}
 	}

@@ -43,8 +43,8 @@ func (ch *change) aim(file string) error {
 	case x.Kind == graph.KindModule && !strings.HasSuffix(file, ".wasm"):
 		return withoutKind(x, file)
 	case file == runtimeBuiltin, file == runtimeProcess:
-		ch.writes(append(ch.withoutSource(x), "component."+x.Name+".runtime="+strconv.Quote(file)))
-		return ch.aimAt(append(ch.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
+		ch.writes(append(ch.withoutSource(x), "component."+x.Name+".runtime="+graph.Literal(file)))
+		return ch.aimAt(append(ch.withoutSource(x), "component."+x.Name+".runtime = "+graph.Literal(file))...)
 	case env == nil && strings.HasSuffix(file, ".wasm"):
 		return ch.aimComponent(x, file)
 	case env == nil:
@@ -52,7 +52,7 @@ func (ch *change) aim(file string) error {
 	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
 	case native, slices.Contains(ch.job.Parts.Builtins, file):
-		ch.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file)})
+		ch.writes([]string{"env." + env.Name + ".use=" + graph.Literal(file)})
 		return ch.aimEnv(env.Name, file)
 	}
 	return ch.aimFile(g, env, file)
@@ -97,7 +97,7 @@ func (ch *change) aimModule(env *graph.Env, file string) error {
 		ch.next = ch.job.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
-	ch.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
+	ch.writes([]string{"env." + env.Name + ".use=" + graph.Literal(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
 	return ch.aimEnv(env.Name, m.Path)
 }
 
@@ -116,8 +116,8 @@ func (ch *change) aimComponent(x *graph.Component, file string) error {
 		return nil
 	}
 	table := "component." + x.Name
-	sets := []string{table + ".runtime=wasm", table + ".use=" + strconv.Quote(m.Path), table + `.sha256=""`}
-	written := []string{table + `.runtime="wasm"`, table + ".use=" + strconv.Quote(file), table + ".sha256=" + strconv.Quote(m.Hash)}
+	sets := []string{table + ".runtime=wasm", table + ".use=" + graph.Literal(m.Path), table + `.sha256=""`}
+	written := []string{table + `.runtime="wasm"`, table + ".use=" + graph.Literal(file), table + ".sha256=" + strconv.Quote(m.Hash)}
 	if x.Module == nil {
 		written = append(ch.withoutSource(x), written...)
 		sets = append(ch.withoutSource(x), sets...)
@@ -180,7 +180,7 @@ func noSuchWrapper(e *graph.Env, place int) error {
 const removed = " = \"\""
 
 func (ch *change) aimEnv(env, use string) error {
-	return ch.aimAt("env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
+	return ch.aimAt("env."+env+".use="+graph.Literal(use), "env."+env+".sha256=\"\"")
 }
 
 // aimProgram is aim for a component made by a native program: a declared one, or one given by its path.
@@ -235,7 +235,7 @@ func plainlyUsed(g *graph.Graph, c *graph.Component) bool {
 
 // programSets make a plugin's program another one.
 func programSets(plugin, file string) []string {
-	sets := []string{"plugin." + plugin + ".path=" + strconv.Quote(file)}
+	sets := []string{"plugin." + plugin + ".path=" + graph.Literal(file)}
 	if hash, err := files.SHA256(file); err == nil {
 		sets = append(sets, "plugin."+plugin+".sha256="+strconv.Quote(hash))
 	}
@@ -262,7 +262,7 @@ func freePlugin(g *graph.Graph, file string) string {
 
 // aimAt makes the next graph from overrides of the running one; see withoutSource.
 func (ch *change) aimAt(sets ...string) error {
-	return ch.aimText(ch.job.Pipeline.Graph().Expanded(), sets)
+	return ch.aimText(ch.job.Pipeline.Graph().Resolved(), sets)
 }
 
 // aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.

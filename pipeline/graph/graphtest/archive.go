@@ -2,6 +2,7 @@ package graphtest
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -47,6 +48,24 @@ func (a *Archive) At(name string) *Section {
 		}
 	}
 	return &Section{}
+}
+
+// Read returns a section as graph.ParseOptions.Read does.
+func (a *Archive) Read(name string) ([]byte, error) {
+	if s := a.At(name); s.Name != "" {
+		return []byte(s.Data), nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// Getenv looks a variable up in the lines NAME=VALUE of the section env.
+func (a *Archive) Getenv(name string) (string, bool) {
+	for line := range strings.Lines(a.At("env").Data) {
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return strings.TrimSuffix(value, "\n"), true
+		}
+	}
+	return "", false
 }
 
 func (a *Archive) write(t *testing.T, file string) {

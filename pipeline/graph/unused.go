@@ -1,0 +1,59 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// idleChecker warns of what has no end and no use.
+type idleChecker struct{ check *checker }
+
+// endless warns of a run that nothing ends. A text that Expanded wrote was warned of when it was a file.
+func (k *idleChecker) endless() {
+	stop := &k.check.graph.Run.Stop
+	if k.check.expanded || stop.Return != nil || stop.EnvSteps > 0 || stop.WallTime > 0 || len(stop.Policies) > 0 {
+		return
+	}
+	at := k.check.root.at("run").key
+	if n := lookup(k.check.root, "run.stop"); n != nil {
+		at = n.key
+	}
+	k.check.Add("W107", at, "add a rule, such as stop = { env_steps = 500_000 }", "no rule of `stop` ends the run: it goes on until Ctrl-C")
+}
+
+// policies warns of policies that nothing names.
+func (k *idleChecker) policies() {
+	used := map[string]bool{k.check.graph.Run.Policy: true}
+	for i := range k.check.graph.Components {
+		x := &k.check.graph.Components[i]
+		used[x.Policy] = true
+		for _, p := range actingNames(x.table) {
+			used[p.text] = true
+		}
+	}
+	for i := range k.check.graph.Policies {
+		if p := &k.check.graph.Policies[i]; used[p.Name] {
+			used[p.Of] = true
+		}
+	}
+	for i := range k.check.graph.Policies {
+		p := &k.check.graph.Policies[i]
+		if used[p.Name] || k.check.expanded {
+			continue
+		}
+		k.check.Add("W108", p.table.key, k.helpIdle(p), "policy %q is not used: no component names it", p.Name)
+	}
+}
+
+// helpIdle says how a policy acts.
+func (k *idleChecker) helpIdle(p *Policy) string {
+	i := slices.IndexFunc(k.check.graph.Components, func(x Component) bool {
+		return slices.ContainsFunc(x.Manifest.Signals, func(port component.Port) bool { return port.Payload == component.PayloadRequest })
+	})
+	if i < 0 {
+		return "leave it out"
+	}
+	return fmt.Sprintf("leave it out, or let it act: policies = { \"GROUP/0\" = %q } in [component.%s]", p.Name, k.check.graph.Components[i].Name)
+}
