@@ -49,8 +49,17 @@ func (p *program) withGraph(file string, sets []string, fn func(*graph.Graph, *g
 	})
 }
 
-// readPipeline returns the text of a pipeline file.
+// readPipeline returns the text of a pipeline file, as this version writes it where an earlier one has stored it.
 func readPipeline(file string) ([]byte, error) {
+	src, err := readText(file)
+	if err != nil {
+		return nil, err
+	}
+	return runs.Upgraded(file, src), nil
+}
+
+// readText returns the text of a pipeline file as it is.
+func readText(file string) ([]byte, error) {
 	if err := notPipeline(file, (&results.Folder{}).Dir(), builtin.Names()); err != nil {
 		return nil, err
 	}
@@ -63,7 +72,7 @@ func readPipeline(file string) ([]byte, error) {
 	case err != nil:
 		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err)
 	default:
-		return runs.Upgraded(file, src), nil
+		return src, nil
 	}
 	return nil, fail(exitConfig, err)
 }

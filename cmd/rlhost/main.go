@@ -33,6 +33,7 @@ type commandLine struct {
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
+	Fmt      fmtCommand      `cmd:"" help:"Give pipeline files their one layout."`
 
 	Envs    envsCommand    `cmd:"" help:"List the environments that are built in."`
 	Check   checkCommand   `cmd:"" help:"Check that an environment or a component keeps its promises."`
