@@ -160,6 +160,10 @@ func (c *validateCommand) lookAtEnv(p *program, word string) error {
 }
 
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
+	if c.Offline { // no environment says what a preset has to suit
+		alone := *parts
+		alone.Load, parts = nil, &alone
+	}
 	g, err := p.readGraph(file, c.Set, parts)
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ type checker struct {
 	broken   map[string]bool // components that could not be read
 	unsure   map[string]bool // components whose table is wrong: with the right one they may have other ports
 	wireSets []assignment
+	choosing choosing
 	readAny  func(path string) ([]byte, error)
 	getenv   func(name string) (string, bool)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths; files that it
+// Parse reads and checks a pipeline without loading anything but an environment whose preset has to suit it. file is only used for messages and as the base of relative paths; files that it
 // extends are read. The error is of type Problems: all errors, found in one pass, and all warnings. A graph has its warnings.
 func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 	g, problems := parse(file, src, o)
@@ -17,8 +17,19 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 	return g, nil
 }
 
+// parse reads a file twice where its preset has other settings for the actions of the environment.
 func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c := newChecker(file, o)
+	g, problems := c.parse(file, src, o)
+	if !c.choosing.suits(c) {
+		return g, problems
+	}
+	c = newChecker(file, o)
+	c.choosing.box = true
+	return c.parse(file, src, o)
+}
+
+func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	root := (&fileReader{c}).readFile(file, src)
 	sets := (&setReader{c}).readSets(o.Sets)
 	if root == nil {

@@ -52,7 +52,8 @@ type Parts struct {
 	// Memory is how many bytes of shared memory a pipeline may take; 0 = all that the machine and its control group have.
 	Memory int64
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] has its
-	// purpose in `about`, the preset that it extends, if any, in `from`, and in `mode` the mode where [train] gives none. The
+	// purpose in `about`, the preset that it extends, if any, in `from`, and in `mode` the mode where [train] gives none; `box` names
+	// the preset in its place where all actions of the environment are numbers between bounds, for which Parse loads the environment. The
 	// value "$env" is replaced by the environment that [train] names, "$env_steps" as a key of a component by stop.env_steps
 	// of [run], 0 without it. In a preset with one component each of the kinds rollout, inference, batcher and learner, the
 	// last three are copied for each further policy that acts in the rollout.

@@ -24,6 +24,7 @@ type presetTable struct {
 	About string `toml:"about" doc:"Purpose of the preset, in one sentence."`
 	From  string `toml:"from" doc:"Name or path of the preset that this one differs from."`
 	Mode  string `toml:"mode" doc:"Mode of a run whose file gives none." range:"async, sync"`
+	Box   string `toml:"box" doc:"Preset in its place where all actions are numbers between bounds. It may derive from this one."`
 }
 
 // expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over them key by
@@ -88,6 +89,7 @@ func (k *checker) mergePreset(root, train, n *node, t *trainTable) (merged, pres
 		t.Mode = about.Mode
 	}
 	if env := k.presetEnv(root, train, n); env != nil {
+		k.choosing.env, _ = env.text()
 		resolve(base, unresolved, env)
 	}
 	(&scheduler{k}).schedule(root, base)

@@ -77,7 +77,7 @@ func (r *presetReader) builtIn(name string, at *node) (*node, presetTable) {
 // derived takes [preset] out of a preset and merges it over the one that it derives from, relative to dir.
 func (r *presetReader) derived(n *node, name, dir string) (*node, presetTable) {
 	var about presetTable
-	var from *node
+	var from, box *node
 	if table := n.at("preset"); table != nil {
 		if table.kind != tableNode {
 			r.check.wrong(table, "preset", "a table: [preset]", "")
@@ -87,8 +87,14 @@ func (r *presetReader) derived(n *node, name, dir string) (*node, presetTable) {
 		if d.decode(&about) != nil {
 			return nil, about
 		}
-		from = table.at("from")
+		from, box = table.at("from"), table.at("box")
 		n.remove("preset")
+	}
+	if about.Box != "" && !slices.Contains(r.chain, about.Box) {
+		if r.check.choosing.box {
+			return r.named(about.Box, box, dir)
+		}
+		r.check.choosing.offered = true
 	}
 	if about.From == "" {
 		return n, about

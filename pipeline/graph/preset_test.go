@@ -132,3 +132,32 @@ func TestPresets_ThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestPresets_GeneralSuitsTheActionsOfItsEnvironment(t *testing.T) {
+	parse := func(env, preset, more string, sets ...string) *graph.Graph {
+		t.Helper()
+		text := "rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"" + env + "\"\n[train]\npreset = \"" + preset + "\"\n" + more
+		o := graph.ParseOptions{Parts: graphtest.Loading(), Sets: sets, Read: folder{"mine.toml": "[preset]\nfrom = \"general\"\n[component.learner]\nepochs = 7\n"}.read}
+		g, problems := graphtest.Parse("x.toml", []byte(text), o)
+		if g == nil {
+			t.Fatal(problems)
+		}
+		return g
+	}
+	if general, continuous := parse("./arm.wasm", "general", ""), parse("./arm.wasm", "continuous", ""); general.Hash() != continuous.Hash() {
+		t.Errorf("with actions in a Box general is\n%s\nand continuous\n%s", general.Expanded(), continuous.Expanded())
+	}
+	for _, env := range []string{"cartpole@1", "./free.wasm", "./missing.wasm"} {
+		if g := parse(env, "general", ""); !strings.Contains(g.Expanded(), "\nepochs = 4\n") {
+			t.Errorf("general of %s has the settings for a Box with bounds:\n%s", env, g.Expanded())
+		}
+	}
+	for _, env := range []string{"cartpole@1", "./arm.wasm"} {
+		wantLines(t, parse(env, "fast", ""), "epochs = 2")
+		wantLines(t, parse(env, "continuous", ""), "epochs = 10")
+	}
+	wantLines(t, parse("cartpole@1", "general", "", "env.e.use=./arm.wasm"), "epochs = 10", "envs = 16")
+	wantLines(t, parse("./arm.wasm", "general", "[component.learner]\nepochs = 3\n"), "epochs = 3", "envs = 16")
+	wantLines(t, parse("./arm.wasm", "./mine.toml", ""), "epochs = 7", "envs = 16")
+	wantLines(t, parse("cartpole@1", "./mine.toml", ""), "epochs = 7", "envs = 32")
+}

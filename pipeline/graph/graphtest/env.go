@@ -23,6 +23,8 @@ type Described struct {
 	Groups []hostabi.Group
 	Args   []hostabi.Arg
 	Turns  bool // its agents do not act in all rows
+	Box    bool // its action is a number and not a choice
+	Free   bool // and without bounds
 }
 
 // Spec returns one of those observations and two actions.
@@ -30,6 +32,13 @@ func (d Described) Spec() hostabi.EnvSpec {
 	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
 	act := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
+	if d.Box {
+		act = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Low: -1, High: 1}
+		act.Shape[0] = 2
+	}
+	if d.Free {
+		act.Flags |= hostabi.TensorNoHigh
+	}
 	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, Args: d.Args, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
 	if d.Turns {
 		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
@@ -90,6 +99,10 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return board, env.CheckArgs(board.Args, e.Args)
 	case "./corridor.wasm":
 		return picky{Described{Obs: 4, Limit: 50}, e.Args}, nil
+	case "./arm.wasm":
+		return Described{Obs: 3, Limit: 200, Box: true}, nil
+	case "./free.wasm":
+		return Described{Obs: 3, Limit: 200, Box: true, Free: true}, nil
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":
