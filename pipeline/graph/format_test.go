@@ -30,12 +30,15 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestFormat_PresetsAreFormatted(t *testing.T) {
-	files, err := filepath.Glob("presets/*.toml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+func TestFormat_ThePipelinesHereAreFormatted(t *testing.T) {
+	files := []string{"../../pipeline.toml"}
+	for _, pattern := range []string{"presets/*.toml", "../../examples/pipelines/*.toml"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatal(pattern, err)
+		}
+		files = append(files, more...)
 	}
-	files = append(files, "../../pipeline.toml")
 	for _, file := range files {
 		src, err := os.ReadFile(file)
 		if err != nil {

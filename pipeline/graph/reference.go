@@ -23,7 +23,8 @@ type TableDescription struct {
 
 // fileKeys are the keys of a file that are no tables.
 type fileKeys struct {
-	Format int `toml:"rlhost" default:"required" range:"1" doc:"Version of the file's format."`
+	Format  int    `toml:"rlhost" default:"required" range:"1" doc:"Version of the file's format."`
+	Extends string `toml:"extends" range:"at most 8 files, one after the other" doc:"File that this one changes: its path, relative to this file."`
 }
 
 // Describe describes all tables that a pipeline file may have, with the keys that decoding takes, except for the tables of programs and
