@@ -157,13 +157,19 @@ func (k *checker) snapshot() (Verdict, string, error) {
 		return Failed, fmt.Sprintf("restored at step %d, env %d differs from %s on", at, env, step), nil
 	}
 	if t.unsaved != "" {
-		if strings.Contains(t.unsaved, "Python") {
-			k.help = "there is nothing to correct: a resumed run begins new episodes"
-			return Warning, "environments of Python cannot be saved, so runs on them cannot be resumed exactly", nil
-		}
-		return Warning, fmt.Sprintf("no snapshot, so runs on it cannot be resumed exactly: %s", t.unsaved), nil
+		var detail string
+		detail, k.help = withoutSnapshot(t.unsaved)
+		return Warning, detail, nil
 	}
 	return OK, fmt.Sprintf("restored at step %d into a new instance, bit-equal", at), nil
+}
+
+// withoutSnapshot says what it means that environments cannot be saved, for that reason, and what to do where the usual help misleads.
+func withoutSnapshot(reason string) (detail, help string) {
+	if strings.Contains(reason, "Python") {
+		return "environments of Python cannot be saved, so runs on them cannot be resumed exactly", "there is nothing to correct: a resumed run begins new episodes"
+	}
+	return "no snapshot, so runs on it cannot be resumed exactly: " + reason, ""
 }
 
 // moved saves each environment and loads it elsewhere: in an instance of another size, at another place.

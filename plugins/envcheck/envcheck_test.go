@@ -214,3 +214,13 @@ func TestSum_GivesAHintWhereManyTracesDiffer(t *testing.T) {
 		t.Errorf("three D checks: %q, want %q", got, want)
 	}
 }
+
+func TestWithoutSnapshot_OfPythonThereIsNothingToCorrect(t *testing.T) {
+	detail, help := withoutSnapshot("not supported by this environment: environments of Python have no snapshot: Gymnasium and PettingZoo do not say what their state is")
+	if detail != "environments of Python cannot be saved, so runs on them cannot be resumed exactly" || !strings.HasPrefix(help, "there is nothing to correct") {
+		t.Errorf("%q, %q", detail, help)
+	}
+	if detail, help := withoutSnapshot("it has threads"); detail != "no snapshot, so runs on it cannot be resumed exactly: it has threads" || help != "" {
+		t.Errorf("of a module: %q, %q", detail, help)
+	}
+}
