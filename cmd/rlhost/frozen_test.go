@@ -49,6 +49,12 @@ var preReleaseModule = regexp.MustCompile(`(?m)^use = "plugins/[0-9a-f]{64}\.was
 // movedRewards is a key that has become wrappers.
 var movedRewards = regexp.MustCompile(`(?m)^reward = \{ scale = 0.5, clip = 8.0, sign = false \}$`)
 
+// formerNames gives the keys of a stored pipeline, which is converted where it lies, their present names in a copy of it.
+var formerNames = strings.NewReplacer(", wall = ", ", wall_time = ", ", keep_every = ", ", keep_every_env_steps = ", ", deterministic = ", ", greedy = ",
+	", every = ", ", every_env_steps = ", "\ncanary = ", "\ntrial_envs = ", "\nverify = ", "\ntrial_steps = ", `log_std = "free"`, `log_std = "parameter"`,
+	"\nanneal_env_steps = ", "\nlr_anneal_env_steps = ", "\nentropy = ", "\nentropy_coef = ", "\nclip_grad_apart = ", "\nseparate_grad_norms = ",
+	"\nrecompute = ", "\nvtrace_recompute = ")
+
 // withWrappers returns a stored pipeline, or, if it has a key that error E057 is about, a copy next to it with the line that the error
 // proposes.
 func withWrappers(w *workshop, file string) string {
@@ -57,7 +63,7 @@ func withWrappers(w *workshop, file string) string {
 		return file
 	}
 	w.fails(exitConfig, []string{"validate", file}, "error[E057]", "write wrap = [{ reward_scale = 0.5 }, { reward_clip = 8 }] in [env.taxi]")
-	text = movedRewards.ReplaceAllString(text, "")
+	text = formerNames.Replace(movedRewards.ReplaceAllString(text, ""))
 	next := strings.TrimSuffix(file, ".toml") + "-wrapped.toml"
 	w.write(next, strings.Replace(text, "[env.taxi]\n", "[env.taxi]\nwrap = [{ reward_scale = 0.5 }, { reward_clip = 8 }]\n", 1))
 	return next
