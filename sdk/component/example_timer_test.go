@@ -25,5 +25,5 @@ func ExampleTimer() {
 	}, "run.stop.env_steps=1_000_000_000")
 	// Output:
 	// stopped before it was due: true
-	// ended: wall
+	// ended: wall_time
 }
