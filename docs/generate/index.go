@@ -9,20 +9,23 @@ import (
 	"github.com/rlhost/rlhost/internal/markdown"
 )
 
-// shelves are the folders of pages, in the order in which a reader needs them.
-var shelves = []struct{ folder, title, about string }{
-	{"start", "Start", "Tutorials: read them in this order."},
-	{"how-to", "How-to", "One task a page."},
-	{"reference", "Reference", "Tables to look things up in."},
-	{"explanation", "Explanation", "Why it works as it does."},
-	{"results", "Results", "Measured, with the command of each number."},
-	{"contributing", "Contributing", "For those who change rlhost."},
+// shelves are the folders of pages, in the order in which a reader needs them. The titles of some say all that their first sentences do.
+var shelves = []struct {
+	folder, title, about string
+	titles               bool
+}{
+	{"start", "Start", "Tutorials: read them in this order.", false},
+	{"how-to", "How-to", "One task a page.", true},
+	{"reference", "Reference", "Tables to look things up in.", false},
+	{"explanation", "Explanation", "Why it works as it does.", false},
+	{"results", "Results", "Measured, with the command of each number.", true},
+	{"contributing", "Contributing", "For those who change rlhost.", false},
 }
 
 // startOrder is the order of the tutorials.
 var startOrder = []string{"install.md", "first-run.md", "gymnasium.md", "environment.md", "component.md", "coming-from.md"}
 
-// index is the page that lists all pages with the sentence that each begins with.
+// index is the page that lists all pages, most of them with the sentence that each begins with.
 func index(root string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Documentation\n\n" + note)
@@ -44,7 +47,11 @@ func index(root string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", page, err)
 			}
-			b.WriteString(markdown.Item(fmt.Sprintf("[%s](%s/%s): %s", title, s.folder, filepath.Base(page), sentence)))
+			entry := fmt.Sprintf("[%s](%s/%s)", title, s.folder, filepath.Base(page))
+			if !s.titles {
+				entry += ": " + sentence
+			}
+			b.WriteString(markdown.Item(entry))
 		}
 	}
 	return b.String(), nil
