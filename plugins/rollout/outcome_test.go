@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// outcomes is "When environments fail" of docs/how-to/change-a-run.md, and the cases that depend on the host: an error that is not the
-// environments' own, and memory that they lack for good. Each situation is in one row; * is any value.
+// outcomes is what becomes of environments that fail, with the cases that depend on the host: an error that is not the environments' own,
+// and memory that they lack for good. Each situation is in one row; * is any value.
 const outcomes = `
 fault way      beside probation futile restarts   outcome
 *     goesBack no     *         *      *          previousStepIn
