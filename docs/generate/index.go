@@ -17,15 +17,15 @@ var shelves = []struct {
 	{"start", "Start", "Tutorials: read them in this order.", false},
 	{"how-to", "How-to", "One task a page.", true},
 	{"reference", "Reference", "Tables to look things up in.", false},
-	{"explanation", "Explanation", "Why it works as it does.", false},
+	{"explanation", "Explanation", "Why it works as it does.", true},
 	{"results", "Results", "Measured, with the command of each number.", true},
-	{"contributing", "Contributing", "For those who change rlhost.", false},
+	{"contributing", "Contributing", "For those who change rlhost.", true},
 }
 
 // startOrder is the order of the tutorials.
 var startOrder = []string{"install.md", "first-run.md", "gymnasium.md", "environment.md", "component.md", "coming-from.md"}
 
-// index is the page that lists all pages, most of them with the sentence that each begins with.
+// index is the page that lists all pages, with the sentence that each begins with where its title does not say it.
 func index(root string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Documentation\n\n" + note)
