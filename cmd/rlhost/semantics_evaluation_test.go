@@ -39,7 +39,7 @@ func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 		if end.Return > between {
 			want = exitOK
 		}
-		if code, _ := w.lastLine(append(args, "--require", fmt.Sprintf("return>=%g", between))...); code != want {
+		if code, _ := w.lastLine(append(args, "--require", fmt.Sprintf("eval_return>=%g", between))...); code != want {
 			t.Errorf("%s: greedy %v, sampled %v, --require of what is between them exits with %d, want %d", judged, end.Greedy,
 				end.Sampled, code, want)
 		}

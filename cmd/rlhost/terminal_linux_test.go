@@ -352,7 +352,7 @@ every = "20ms"
 	}
 	s := &screen{width: width, lines: make([][]rune, 1), wrapped: make([]bool, 1)}
 	s.show(output)
-	whole := regexp.MustCompile(`^seed +state +return +greedy +sampled +env_steps +seconds
+	whole := regexp.MustCompile(`^seed +state +eval_return +greedy +sampled +env_steps +seconds
 ([0-3] +ended +[0-9.]+ +[0-9.]+ +[0-9.]+ +65536 +[0-9.]+
 ){4}4 of 4 seeds ended, 0 failed, [0-9.]+ s; set runs/cartpole/0001
 mean   .*

@@ -127,7 +127,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"wrong.c", "NULLED", false, "M02", envcheck.Failed, "rl_step at step 9: writes 4 bytes up to address 0x7, where nothing lies: that is a null pointer"},
 		{"wrong.c", "NULLED", true, "M02", envcheck.Failed, "writes 4 bytes up to address 0x7, where nothing lies: that is a null pointer"},
 		{"wrong.c", "BIG_LOCAL", true, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, the whole stack has 6"},
-		{"wrong.c", "BIG_LOCAL_OVER_ZEROS", true, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, and the stack 65536, unless the linker was told"},
+		{"wrong.c", "BIG_LOCAL_OVER_ZEROS", true, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, and the stack 65536, unless the linker has a larger one"},
 		{"wrong.c", "BIG_LOCAL", false, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, the whole stack has 65536"},
 		{"wrong.c", "BIG_LOCAL", false, "A01", envcheck.Failed, "out of bounds memory access in path_to, called by "},
 		{"wrong.c", "POINTER", false, "D06", envcheck.Failed, "saved at step 150 and loaded into another instance, env 0 differs from step 151 on"},
