@@ -350,7 +350,7 @@ func (rn *Runner) Stop() error {
 	}
 	if !rn.began.IsZero() {
 		rn.rate.Observe(time.Now(), float64(rn.envStepsMade()))
-		if rn.out.JSON || rn.envStepsMade() > 0 {
+		if rn.out.JSON || rn.trained > 0 || rn.envStepsMade() > 0 {
 			rn.show()
 		}
 	}
