@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-docs test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -36,14 +36,19 @@ tools:
 test: tools test-go
 
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
-# minutes, in that build alone, since make race runs them without it; the others once more, but for what does not hold blocks (commands of the
-# documentation, scripts of the command line, what compilers make of guests), environments of other packages, whose processes hold blocks as all
-# do, and what test-cuda runs in that build.
+# minutes, in that build alone, since make race runs them without it; the others once more, but for what does not hold blocks (scripts of the
+# command line, what compilers make of guests), environments of other packages, whose processes hold blocks as all do, and what test-cuda runs
+# in that build. What test-docs and test-guests run is in neither.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
 COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes
+PAGES = ^TestDocs_EveryBlockRuns|^TestNewcomer_
 test-go:
-	$(TEST) $(TIMEOUT) -skip '$(COMPILERS)' $$($(GO) list ./... | grep -vE '$(ONCE)')
-	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+	$(TEST) $(TIMEOUT) -skip '$(COMPILERS)|$(PAGES)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Newcomer|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+
+# The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy.
+test-docs: tools
+	$(TEST) $(TIMEOUT) -count 1 -run '$(PAGES)' ./cmd/rlhost
 
 # What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
 test-guests: tools
