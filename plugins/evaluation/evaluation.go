@@ -101,6 +101,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	p, err := newPlay(wanted, o, env.EvaluationStream)
 	if err != nil {
+		if stopped := ctx.Err(); stopped != nil {
+			return nil, stopped // which cuts an environment's creation too
+		}
 		return nil, err
 	}
 	if err := errors.Join(p.run(ctx), p.driver.Close()); err != nil {
