@@ -36,14 +36,15 @@ tools:
 test: tools test-go
 
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
-# minutes, in that build alone, since make race runs them without it; the others once more, but for what does not hold blocks (scripts of the
-# command line, what compilers make of guests), environments of other packages, whose processes hold blocks as all do, and what test-cuda runs
-# in that build. What test-docs and test-guests run is in neither.
+# minutes, and the tests of LIVE, which change runs, in that build alone, since make race, test-kills and test-chaos run them without it; the
+# others once more, but for what does not hold blocks (scripts of the command line, what compilers make of guests), environments of other
+# packages, whose processes hold blocks as all do, and what test-cuda runs in that build. What test-docs and test-guests run is in neither.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
+LIVE = ^TestSwap|^TestCounts_
 COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes
 PAGES = ^TestDocs_EveryBlockRuns|^TestNewcomer_
 test-go:
-	$(TEST) $(TIMEOUT) -skip '$(COMPILERS)|$(PAGES)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(TEST) $(TIMEOUT) -skip '$(LIVE)|$(COMPILERS)|$(PAGES)' $$($(GO) list ./... | grep -vE '$(ONCE)')
 	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Newcomer|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
 
 # The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy.
