@@ -72,7 +72,7 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"], shuffle=c.get("Shuffle", True), bounds_loss_coef=c.get("BoundsLossCoef", 0.0))
+    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"], vtrace_recompute=c["VTraceRecompute"], shuffle=c.get("Shuffle", True), bounds_loss_coef=c.get("BoundsLossCoef", 0.0))
     return types.SimpleNamespace(**snake)
 
 
