@@ -91,18 +91,21 @@ func Sentences(paragraph string) (list []string) {
 // means matches a word that would make a list, a heading or a quote of a line that it begins.
 var means = regexp.MustCompile(`^([-+*=]+|#+|>.*|\d+[.)])$`)
 
-// wrap returns a sentence in lines of at most Columns. A word that would mean
-// something else at the beginning of a line stays on the line before.
-func wrap(sentence string) string {
+// wrap returns a sentence in lines of at most Columns.
+func wrap(sentence string) string { return fill(sentence, "", utf8.RuneCountInString) }
+
+// fill puts words into lines of at most Columns, by a measure of words, with an indentation from the second line on. A word that would
+// mean something else at the beginning of a line stays on the line before.
+func fill(text, indent string, width func(word string) int) string {
 	var b strings.Builder
 	used := 0
-	for _, word := range words(sentence) {
-		n := utf8.RuneCountInString(word)
+	for _, word := range words(text) {
+		n := width(word)
 		switch {
 		case used == 0:
 		case used+1+n > Columns && !means.MatchString(word):
-			b.WriteString("\n")
-			used = 0
+			b.WriteString("\n" + indent)
+			used = len(indent)
 		default:
 			b.WriteString(" ")
 			used++
@@ -142,23 +145,7 @@ func Escape(text string) string {
 
 // Item returns Markdown as an item of a list, in lines of at most Columns without the targets of links.
 func Item(text string) string {
-	var b strings.Builder
-	used := 0
-	for _, word := range words("- " + text) {
-		n := utf8.RuneCountInString(target.ReplaceAllString(word, "]"))
-		switch {
-		case used == 0:
-		case used+1+n > Columns:
-			b.WriteString("\n  ")
-			used = 2
-		default:
-			b.WriteString(" ")
-			used++
-		}
-		b.WriteString(word)
-		used += n
-	}
-	return b.String() + "\n"
+	return fill("- "+text, "  ", func(word string) int { return utf8.RuneCountInString(target.ReplaceAllString(word, "]")) })
 }
 
 var (
