@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 )
@@ -10,7 +11,7 @@ func commandLine(root string) (string, error) {
 	cmd := exec.Command("go", "run", "./cmd/rlhost", "man", "--markdown")
 	cmd.Dir = root
 	out, err := cmd.Output()
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("%w\n%s", err, exit.Stderr)
 	}
 	return string(out), err

@@ -43,7 +43,7 @@ func codes(root string) (string, error) {
 		}
 		fmt.Fprintf(&contents, "\n**%s**\n\n%s", source.title, markdown.Table([]string{"Code", "Meaning"}, rows))
 	}
-	return "# Codes\n\n" + note + "\n" + markdown.Prose("Every code of an error, a warning or a check, with its fix.\n`rlhost explain CODE` prints the text of a code in the terminal.") +
+	return "# Codes\n\n" + markdown.Generated + "\n" + markdown.Prose("Every code of an error, a warning or a check, with its fix.\n`rlhost explain CODE` prints the text of a code in the terminal.") +
 		contents.String() + texts.String(), nil
 }
 

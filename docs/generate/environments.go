@@ -54,7 +54,7 @@ func environmentsPage(string) (string, error) {
 	if err = errors.Join(err, engines.Close()); err != nil {
 		return "", err
 	}
-	return "# Environments\n\n" + note + "\n" + markdown.Prose(environmentsIntro) +
+	return "# Environments\n\n" + markdown.Generated + "\n" + markdown.Prose(environmentsIntro) +
 		"\n## Built-in environments\n\n" + markdown.Table([]string{"Name", "Observation", "Action", "Agents", "Episode limit", "About"}, rows) +
 		"\n" + markdown.Prose(environmentsNotes) +
 		"\n## Arguments\n\n" + markdown.Prose(argumentsIntro) + "\n" + markdown.Table([]string{"Environment", "Argument", "Takes", "Default", "Meaning"}, args) +

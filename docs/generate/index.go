@@ -9,32 +9,34 @@ import (
 	"github.com/rlhost/rlhost/internal/markdown"
 )
 
-// shelves are the folders of pages, in the order in which a reader needs them. The titles of some say all that their first sentences do.
+// shelves are the folders of pages, in the order in which a reader needs them.
 var shelves = []struct {
 	folder, title, about string
-	titles               bool
 }{
-	{"start", "Start", "Tutorials: read them in this order.", false},
-	{"how-to", "How-to", "One task a page.", true},
-	{"reference", "Reference", "Tables to look things up in.", false},
-	{"explanation", "Explanation", "Why it works as it does.", true},
-	{"results", "Results", "Measured, with the command of each number.", true},
-	{"contributing", "Contributing", "For those who change rlhost.", true},
+	{tutorials, "Start", "Tutorials: read them in this order."},
+	{"how-to", "How-to", "One task a page."},
+	{"reference", "Reference", "Tables to look things up in."},
+	{"explanation", "Explanation", "Why it works as it does."},
+	{"results", "Results", "Measured, with the command of each number."},
+	{"contributing", "Contributing", "For those who change rlhost."},
 }
+
+// tutorials is the folder of the pages that are read in an order.
+const tutorials = "start"
 
 // startOrder is the order of the tutorials.
 var startOrder = []string{"install.md", "first-run.md", "gymnasium.md", "environment.md", "component.md", "coming-from.md"}
 
-// index is the page that lists all pages, with the sentence that each begins with where its title does not say it.
+// index is the page that lists all pages, and the sentence that each tutorial begins with.
 func index(root string) (string, error) {
 	var b strings.Builder
-	b.WriteString("# Documentation\n\n" + note)
+	b.WriteString("# Documentation\n\n" + markdown.Generated)
 	for _, s := range shelves {
 		pages, err := filepath.Glob(filepath.Join(root, "docs", s.folder, "*.md"))
 		if err != nil || len(pages) == 0 {
 			return "", fmt.Errorf("docs/%s has %d pages: %w", s.folder, len(pages), err)
 		}
-		if s.folder == "start" {
+		if s.folder == tutorials {
 			pages = ordered(pages)
 		}
 		b.WriteString("\n## " + s.title + "\n\n" + s.about + "\n\n")
@@ -48,7 +50,7 @@ func index(root string) (string, error) {
 				return "", fmt.Errorf("%s: %w", page, err)
 			}
 			entry := fmt.Sprintf("[%s](%s/%s)", title, s.folder, filepath.Base(page))
-			if !s.titles {
+			if s.folder == tutorials {
 				entry += ": " + sentence
 			}
 			b.WriteString(markdown.Item(entry))

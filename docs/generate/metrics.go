@@ -10,7 +10,7 @@ import (
 // metricsPage is the page of all metrics that runs write.
 func metricsPage(string) (string, error) {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\n" + note + "\n" + markdown.Prose(metricsIntro))
+	b.WriteString("# Metrics\n\n" + markdown.Generated + "\n" + markdown.Prose(metricsIntro))
 	for _, g := range metrics.Groups {
 		var rows [][]string
 		for _, m := range g.Metrics {

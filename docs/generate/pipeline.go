@@ -21,7 +21,7 @@ func pipelinePage(string) (string, error) {
 	parts, engines := builtin.New(builtin.Options{Output: runner.Output{}})
 	defer engines.Close() // nothing was started
 	var b strings.Builder
-	b.WriteString("# Pipeline file\n\n" + note + "\n" + markdown.Prose(pipelineIntro))
+	b.WriteString("# Pipeline file\n\n" + markdown.Generated + "\n" + markdown.Prose(pipelineIntro))
 	for _, t := range parts.Describe() {
 		title := t.Header
 		switch {

@@ -18,15 +18,11 @@ type choosing struct {
 // actions are; nothing is chosen where it cannot be loaded, which is an error later.
 func (c *choosing) suits(k *checker) bool {
 	e := k.graph.Env(c.env)
-	if !c.offered || e == nil || k.parts.Load == nil {
+	if !c.offered || e == nil || k.parts.Spec == nil {
 		return false
 	}
-	plugin, err := k.parts.Load(context.Background(), e.Name, e.Table, k.graph.Dir)
-	if err != nil {
-		return false
-	}
-	spec := plugin.Spec()
-	return plugin.Close() == nil && boxes(&spec)
+	spec, err := k.parts.Spec(context.Background(), e.Name, e.Table, k.graph.Dir)
+	return err == nil && boxes(&spec)
 }
 
 // boxes reports whether all actions of an environment are numbers between bounds.

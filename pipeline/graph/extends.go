@@ -61,15 +61,7 @@ func (r *fileReader) extended(root *node, dir string, chain []string) *node {
 		return root
 	}
 	file := files.In(dir, path)
-	switch {
-	case slices.ContainsFunc(chain, func(other string) bool { return sameFile(other, file) }):
-		r.check.Add(codeExtends, n.val, "", "the files extend each other: %s", strings.Join(append(chain, file), " → "))
-		return nil
-	case len(chain) > maxExtends:
-		r.check.Add(codeExtends, n.val, "", "%s is one file too many: at most %d are extended", file, maxExtends)
-		return nil
-	}
-	text, ok := r.readOther(n, file)
+	text, ok := r.readNext(n, chain, file)
 	if !ok {
 		return nil
 	}
@@ -86,8 +78,17 @@ func (r *fileReader) extended(root *node, dir string, chain []string) *node {
 	return overlay(base, root)
 }
 
-// readOther returns the text of a file that a value names; ok is false after reporting that there is none.
-func (r *fileReader) readOther(n *node, file string) (text string, ok bool) {
+// readNext returns the text of a file that a value names and that follows the files and presets of a chain; ok is false after reporting
+// that it is one of them, one too many, or cannot be read.
+func (r *fileReader) readNext(n *node, chain []string, file string) (text string, ok bool) {
+	switch {
+	case slices.ContainsFunc(chain, func(other string) bool { return sameFile(other, file) }):
+		r.check.Add(codeExtends, n.val, "", "the files derive from each other: %s", strings.Join(append(chain, file), " → "))
+		return "", false
+	case len(chain) > maxExtends:
+		r.check.Add(codeExtends, n.val, "", "%s is one file too many: at most %d derive from each other", file, maxExtends)
+		return "", false
+	}
 	src, err := r.check.readAny(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

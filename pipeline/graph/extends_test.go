@@ -90,7 +90,7 @@ func TestExtends_AtMostEightFiles(t *testing.T) {
 		}
 		f[fmt.Sprintf("train/%d.toml", n)] = "rlhost = 1\n[run]\nname = \"x\"\n[env.c]\nuse = \"cartpole@1\"\n[train]\npreset = \"fast\"\n"
 		g, problems := f.parse()
-		if (g != nil) != ok || !ok && !strings.Contains(problems.String(), "at most 8 are extended") {
+		if (g != nil) != ok || !ok && !strings.Contains(problems.String(), "at most 8 derive from each other") {
 			t.Errorf("%d files: %v", n, problems)
 		}
 	}

@@ -29,15 +29,7 @@ func (r *presetReader) named(name string, at *node, dir string) (*node, presetTa
 		return r.builtIn(name, at)
 	}
 	file := files.In(dir, name)
-	if slices.ContainsFunc(r.chain, func(other string) bool { return isPresetPath(other) && sameFile(other, file) }) {
-		r.check.Add(codeExtends, at.val, "", "the presets derive from each other: %s", strings.Join(append(r.chain, file), " → "))
-		return nil, presetTable{}
-	}
-	if len(r.chain) > maxExtends {
-		r.check.Add(codeExtends, at.val, "", "%s is one preset too many: at most %d derive from each other", file, maxExtends)
-		return nil, presetTable{}
-	}
-	text, ok := (&fileReader{r.check}).readOther(at, file)
+	text, ok := (&fileReader{r.check}).readNext(at, r.chain, file)
 	if !ok {
 		return nil, presetTable{}
 	}

@@ -31,6 +31,7 @@ type Engines struct {
 	compiler string // see Options
 	shown    int    // ShownLines
 	probes   probes
+	loaded   loaded
 	unused   sync.Once // an unusable GPU was reported
 
 	mu      sync.Mutex
@@ -90,7 +91,7 @@ func (e *Engines) Close() error {
 	e.mu.Lock()
 	modules, parts, programs := e.modules, e.parts, e.native
 	e.mu.Unlock() // closing may take its time, and Abandon must not wait for it
-	var errs []error
+	errs := []error{e.loaded.close()}
 	if parts != nil {
 		errs = append(errs, parts.Close())
 	}
@@ -205,6 +206,9 @@ func orNever[T int | time.Duration](v T) T {
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
+	if p := e.loaded.take(loadedAs{name, t, dir}); p != nil {
+		return p, nil
+	}
 	source := t.Source
 	source.Name = name
 	source.Use, _ = t.Locate(dir, Names())
@@ -226,11 +230,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		return nil, err
 	}
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
-	err = cmp.Or(nativeError(err), heldToArgs(p, err, t.Args))
-	if t.Plugin == nil {
-		err = cmp.Or(err)
-	}
-	return e.wrapped(p, err, list)
+	return e.wrapped(p, cmp.Or(nativeError(err), heldToArgs(p, err, t.Args)), list)
 }
 
 // heldToArgs closes an environment, if it was loaded, that does not take the arguments which it was given, and says why.

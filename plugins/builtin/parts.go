@@ -42,6 +42,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 	return &graph.Parts{
 		Kinds:        Kinds(o.Output),
 		Load:         e.load,
+		Spec:         e.spec,
 		Vet:          e.vet,
 		Plugin:       e.plugin,
 		Module:       e.module,

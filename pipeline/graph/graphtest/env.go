@@ -117,10 +117,19 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 	return nil, &fs.PathError{Op: "open", Path: e.Use, Err: fs.ErrNotExist}
 }
 
+// Spec is what the environment of Load is; see graph.Parts.
+func Spec(ctx context.Context, name string, e graph.EnvTable, dir string) (hostabi.EnvSpec, error) {
+	p, err := Load(ctx, name, e, dir)
+	if err != nil {
+		return hostabi.EnvSpec{}, err
+	}
+	return p.Spec(), p.Close()
+}
+
 // Loading are the standard kinds with environments that can be loaded.
 func Loading() *graph.Parts {
 	parts := Standard()
-	parts.Load = Load
+	parts.Load, parts.Spec = Load, Spec
 	parts.Memory = 4 << 30
 	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
 		chunk, past, logStd, err := readPolicy(decode)
