@@ -206,8 +206,8 @@ func orNever[T int | time.Duration](v T) T {
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
-	if p := e.loaded.take(loadedAs{name, t, dir}); p != nil {
-		return p, nil
+	if p, err, ok := e.loaded.take(loadedAs{name, t, dir}); ok {
+		return p, err
 	}
 	source := t.Source
 	source.Name = name

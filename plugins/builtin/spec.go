@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"time"
@@ -14,14 +15,14 @@ import (
 // keepLoaded is how long an environment that was loaded for its spec waits to be used.
 const keepLoaded = 5 * time.Second
 
-// spec loads an environment to see what it is; see graph.Parts. The next load of the same gets it, because a Python environment takes half a
-// second to start.
+// spec loads an environment to see what it is; see graph.Parts. The next load of the same gets it, or why there is none: a Python environment
+// takes half a second to start, and says once why it does not.
 func (e *Engines) spec(ctx context.Context, name string, t graph.EnvTable, dir string) (hostabi.EnvSpec, error) {
 	p, err := e.load(ctx, name, t, dir)
-	if err != nil {
-		return hostabi.EnvSpec{}, err
+	if closing := e.loaded.keep(p, err, loadedAs{name, t, dir}); err != nil || closing != nil {
+		return hostabi.EnvSpec{}, errors.Join(err, closing)
 	}
-	return p.Spec(), e.loaded.keep(p, loadedAs{name, t, dir})
+	return p.Spec(), nil
 }
 
 // loadedAs is what an environment was loaded from.
@@ -33,39 +34,45 @@ type loadedAs struct {
 
 // loaded is an environment that was loaded for its spec and waits to be used. The zero value has none.
 type loaded struct {
-	mu     sync.Mutex // held while one is closed, so that its engine waits
-	plugin env.Plugin // guarded by mu; nil: none waits
+	mu     sync.Mutex  // held while one is closed, so that its engine waits
+	end    *time.Timer // guarded by mu; nil: none waits
+	plugin env.Plugin  // nil if it could not be loaded
+	err    error       // why not
 	as     loadedAs
-	end    *time.Timer
 }
 
 // keep replaces the one that waits.
-func (l *loaded) keep(p env.Plugin, as loadedAs) error {
+func (l *loaded) keep(p env.Plugin, err error, as loadedAs) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.closeLocked()
-	l.plugin, l.as = p, as
-	l.end = time.AfterFunc(keepLoaded, func() {
+	closing := l.closeLocked()
+	var end *time.Timer
+	end = time.AfterFunc(keepLoaded, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.plugin == p {
+		if l.end == end {
 			_ = l.closeLocked() // nobody has used it
 		}
 	})
-	return err
+	l.end, l.plugin, l.err, l.as = end, p, err, as
+	return closing
 }
 
-// take returns the one that waits if it was loaded from the same; else nil.
-func (l *loaded) take(as loadedAs) env.Plugin {
+// take returns the one that waits; ok is false if there is none that was loaded from the same.
+func (l *loaded) take(as loadedAs) (p env.Plugin, err error, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.plugin == nil || !reflect.DeepEqual(l.as, as) {
-		return nil
+	if l.end == nil || !reflect.DeepEqual(l.as, as) {
+		return nil, nil, false
 	}
+	p, err = l.plugin, l.err
+	l.forgetLocked()
+	return p, err, true
+}
+
+func (l *loaded) forgetLocked() {
 	l.end.Stop()
-	p := l.plugin
-	l.plugin = nil
-	return p
+	l.end, l.plugin, l.err = nil, nil, nil
 }
 
 // close closes the one that waits.
@@ -76,11 +83,13 @@ func (l *loaded) close() error {
 }
 
 func (l *loaded) closeLocked() error {
-	if l.plugin == nil {
+	if l.end == nil {
 		return nil
 	}
-	l.end.Stop()
-	err := l.plugin.Close()
-	l.plugin = nil
-	return err
+	p := l.plugin
+	l.forgetLocked()
+	if p == nil {
+		return nil
+	}
+	return p.Close()
 }

@@ -1,11 +1,14 @@
 package builtin
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
@@ -47,21 +50,45 @@ func TestEngines_LoadTakesWhatSpecHasLoaded(t *testing.T) {
 	}
 }
 
+func TestEngines_LoadFailsAsSpecDid(t *testing.T) {
+	e := &Engines{}
+	defer e.Close()
+	table := graph.EnvTable{Source: env.Source{Use: "gone.wasm"}}
+	dir := t.TempDir()
+	_, asked := e.spec(t.Context(), "gone", table, dir)
+	if asked == nil {
+		t.Fatal("what does not exist has a spec")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gone.wasm"), plugins.Builtins()["cartpole@1"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.load(t.Context(), "gone", table, dir); err == nil || err.Error() != asked.Error() {
+		t.Errorf("the first load does not say what Spec said: %v", err)
+	}
+	p, err := e.load(t.Context(), "gone", table, dir)
+	if err != nil {
+		t.Fatalf("the second load: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLoaded_ClosesWhatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l loaded
 		replaced, late, last := &closing{}, &closing{}, &closing{}
 		for _, p := range []*closing{replaced, late} {
-			if err := l.keep(p, loadedAs{name: "a"}); err != nil {
+			if err := l.keep(p, nil, loadedAs{name: "a"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(keepLoaded)
 		synctest.Wait()
-		if l.take(loadedAs{name: "a"}) != nil {
+		if _, _, ok := l.take(loadedAs{name: "a"}); ok {
 			t.Error("one that has waited too long is taken")
 		}
-		if err := l.keep(last, loadedAs{name: "a"}); err != nil {
+		if err := l.keep(last, nil, loadedAs{name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.close(); err != nil {
