@@ -18,7 +18,7 @@ type Parts struct {
 	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
 	// Spec says what the environment is that Load would load; nil: Parse does not ask. The next Load of the same may return what Spec
-	// has loaded. Whoever replaces Load replaces Spec.
+	// has loaded. A program that replaces Load replaces Spec, too.
 	Spec func(ctx context.Context, name string, e EnvTable, dir string) (hostabi.EnvSpec, error)
 	// Vet briefly checks the output of an environment whose module was never checked. The error is a *table.Error with the code of a
 	// check; it is nil if nothing is wrong, or if Load will report it.

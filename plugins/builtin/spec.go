@@ -15,7 +15,7 @@ import (
 // keepLoaded is how long an environment that was loaded for its spec waits to be used.
 const keepLoaded = 5 * time.Second
 
-// spec loads an environment to see what it is; see graph.Parts. The next load of the same gets it, or why there is none: a Python environment
+// spec loads an environment for its description; see graph.Parts. The next load of the same gets it, or why there is none: a Python environment
 // takes half a second to start, and says once why it does not.
 func (e *Engines) spec(ctx context.Context, name string, t graph.EnvTable, dir string) (hostabi.EnvSpec, error) {
 	p, err := e.load(ctx, name, t, dir)
