@@ -76,6 +76,25 @@ func (m *Manifest) Signal(name string) (int, bool) { return find(m.Signals, name
 // Slot returns the index of a slot.
 func (m *Manifest) Slot(name string) (int, bool) { return find(m.Slots, name) }
 
+// WrapperRequests are the payloads of which a component has a slot, and a signal of the answers, where it can be put around
+// environments, in the order of their ranks: a component with several is called for the first.
+var WrapperRequests = [...]string{PayloadRewards, PayloadRequest, PayloadObserve}
+
+// Wraps returns the indexes of the slot and the signal of the component where it is put around environments, and the payload of the
+// requests. ok is false where it has no such pair.
+func (m *Manifest) Wraps() (slot, signal int, request string, ok bool) {
+	with := func(ports []Port, payload string) int {
+		return slices.IndexFunc(ports, func(p Port) bool { return p.Payload == payload })
+	}
+	for _, request := range WrapperRequests {
+		slot, signal := with(m.Slots, request), with(m.Signals, PayloadOf(request).AnsweredBy)
+		if slot >= 0 && signal >= 0 {
+			return slot, signal, request, true
+		}
+	}
+	return 0, 0, "", false
+}
+
 // SamePorts reports whether both have the same ports in the same order, whatever is said about them.
 func (m *Manifest) SamePorts(other *Manifest) bool {
 	same := func(a, b Port) bool {

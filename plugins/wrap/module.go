@@ -155,8 +155,8 @@ type source struct {
 
 // Columns that no block has.
 const (
-	columnState  = "state"  // the module's state, which the host keeps, by agent: state, state/1, …
-	columnBegins = "begins" // 1 in the first step of an episode
+	columnState  = "wrapper_state"  // the module's state, which the host keeps, by agent: wrapper_state, wrapper_state/1, …
+	columnBegins = "wrapper_begins" // 1 in the first step of an episode
 )
 
 // OwnColumn reports whether a wrapper can read a column that the blocks of a pipeline do not have.

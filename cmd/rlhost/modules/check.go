@@ -87,14 +87,18 @@ func (p *Printer) Sum(results []envcheck.Result) ([]envcheck.Result, error) {
 	return results, p.err
 }
 
-// wraps reports whether the module reads columns that only wrappers of environments have.
+// wraps reports whether the module has the ports of a wrapper, and is for wrapping alone: it observes, or looks at columns that only
+// wrappers have. Other modules with those ports are checked as components.
 func (c Check) wraps(make graph.Maker) bool {
 	made, err := make()
 	if err != nil || made.Configure(c.decode) != nil {
 		return false // the check says why
 	}
+	m := made.Manifest()
+	_, _, request, ok := m.Wraps()
 	w, watched := made.(component.Watched)
-	return watched && slices.ContainsFunc(w.Looks(), func(l hostabi.ManifestColumn) bool { return wrap.OwnColumn(l.Name) }) && made.Stop() == nil
+	ok = ok && (request == component.PayloadObserve || watched && slices.ContainsFunc(w.Looks(), func(l hostabi.ManifestColumn) bool { return wrap.OwnColumn(l.Name) }))
+	return made.Stop() == nil && ok
 }
 
 // around checks the module as a wrapper: around the first built-in environment that it suits, which passes all checks by itself.

@@ -32,7 +32,7 @@ static bool on_step(void *self, const rl_message *m)
 }
 
 static const rl_want WANTS[] = {{"reward", RL_F32, 0}, {"shaped_reward", RL_F32, RL_COLUMN_WRITE},
-    {"state", RL_F64, RL_COLUMN_WRITE}, {"state/1", RL_F64, RL_COLUMN_WRITE}};
+    {"wrapper_state", RL_F64, RL_COLUMN_WRITE}, {"wrapper_state/1", RL_F64, RL_COLUMN_WRITE}};
 static const rl_signal_spec SIGNALS[] = {{"shaped", "shaped_rewards", "they have been written", 0}};
 static const rl_slot_spec SLOTS[] = {{"on_step", "reward_request", "one env step of a batch", on_step, RL_WANTS(WANTS), 0}};
 

@@ -29,7 +29,7 @@ static bool on_observe(void *self, const rl_message *m)
     return rl_emit(OBSERVED, m);
 }
 
-static const rl_want WANTS[] = {{"obs", RL_F32, RL_COLUMN_WRITE}, {"begins", RL_U8, 0}, {"state", RL_I32, RL_COLUMN_WRITE}};
+static const rl_want WANTS[] = {{"obs", RL_F32, RL_COLUMN_WRITE}, {"wrapper_begins", RL_U8, 0}, {"wrapper_state", RL_I32, RL_COLUMN_WRITE}};
 static const rl_signal_spec SIGNALS[] = {{"observed", "observations", "they have been written", 0}};
 static const rl_slot_spec SLOTS[] = {{"on_observe", "observe_request", "what a batch observes", on_observe, RL_WANTS(WANTS), 0}};
 

@@ -84,7 +84,7 @@ func (c *grantedCase) judge(t *testing.T, d deed, when string) {
 // wrapping is a module around environments that does that in its slot, with a state of a type.
 func wrapping(code asm.Code, state hostabi.DType) built {
 	m := hostabi.Manifest{Name: "built@1", Flags: hostabi.ComponentStateless,
-		Columns: []hostabi.ManifestColumn{{Name: "shaped_reward", Flags: hostabi.ColumnWrite}, {Name: "state", DType: state, Flags: hostabi.ColumnWrite}},
+		Columns: []hostabi.ManifestColumn{{Name: "shaped_reward", Flags: hostabi.ColumnWrite}, {Name: "wrapper_state", DType: state, Flags: hostabi.ColumnWrite}},
 		Signals: []hostabi.ManifestPort{{Name: "shaped", Payload: "shaped_rewards"}, {Name: "other", Payload: "note"}}, Slots: []hostabi.ManifestPort{{Name: "asked", Payload: "reward_request"}}}
 	return built{functions: map[string]asm.Code{hostabi.ExportSlot: code + asm.Const(0)}, manifest: m.Describe(), wasi: true, after: func(m *asm.Module) { m.Table(1) }}
 }

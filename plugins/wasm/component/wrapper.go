@@ -24,16 +24,6 @@ type Wrapper struct {
 	writes trajectory.Column
 }
 
-// wrapperPorts are the pairs of ports of which a wrapper has one, in the order of their ranks.
-var wrapperPorts = [...]struct {
-	request, answer string
-	writes          trajectory.Column
-}{
-	{core.PayloadRewards, core.PayloadShaped, trajectory.ShapedReward},
-	{core.PayloadRequest, core.PayloadActions, trajectory.Action},
-	{core.PayloadObserve, core.PayloadObserved, trajectory.Obs},
-}
-
 // Wrapper loads a module and asks it for its manifest. Keys of Source that are for components in a pipeline are not used. The error
 // is a *table.Error, or joins errors of the keys of args, unless the runtime is closed.
 func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
@@ -54,18 +44,15 @@ func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
 
 // check finds the ports of the requests, and refuses components that cannot be wrappers.
 func (w *Wrapper) check() error {
-	m := &w.asked.manifest
-	with := func(payload string) func(hostabi.ManifestPort) bool {
-		return func(p hostabi.ManifestPort) bool { return p.Payload == payload }
+	m := w.asked.Manifest()
+	slot, signal, request, found := m.Wraps()
+	w.slot, w.signal = slot, signal
+	if found {
+		w.writes, _ = trajectory.ParseColumn(core.PayloadOf(request).Grantable[0])
 	}
 	var pairs []string
-	found := false
-	for _, p := range wrapperPorts {
-		if pairs = append(pairs, p.request+" with a signal of "+p.answer); found {
-			continue
-		}
-		w.slot, w.signal, w.writes = slices.IndexFunc(m.Slots, with(p.request)), slices.IndexFunc(m.Signals, with(p.answer)), p.writes
-		found = w.slot >= 0 && w.signal >= 0
+	for _, request := range core.WrapperRequests {
+		pairs = append(pairs, request+" with a signal of "+core.PayloadOf(request).AnsweredBy)
 	}
 	refuse := func(reason, help string) error {
 		return &table.Error{Code: CodeManifest, Place: w.asked.source.Use, Reason: reason, Help: help}
@@ -73,8 +60,8 @@ func (w *Wrapper) check() error {
 	switch {
 	case !found:
 		return refuse("is no wrapper: it has no slot of "+strings.Join(pairs, ", nor one of "), "docs/how-to/write-a-wrapper.md has one")
-	case m.Flags&hostabi.ComponentStateless == 0:
-		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns state, state/1, …, and save nothing")
+	case w.asked.manifest.Flags&hostabi.ComponentStateless == 0:
+		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns wrapper_state, wrapper_state/1, …, and save nothing")
 	}
 	return nil
 }

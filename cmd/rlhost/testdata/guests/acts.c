@@ -35,7 +35,7 @@ static bool act(void *self, const rl_message *m)
     return rl_emit(ACTIONS, m);
 }
 
-static const rl_want WANTS[] = {{"action", RL_I32, RL_COLUMN_WRITE}, {"state", RL_I32, RL_COLUMN_WRITE}};
+static const rl_want WANTS[] = {{"action", RL_I32, RL_COLUMN_WRITE}, {"wrapper_state", RL_I32, RL_COLUMN_WRITE}};
 static const rl_signal_spec SIGNALS[] = {{"actions", "actions", "they have been written", 0}};
 static const rl_slot_spec SLOTS[] = {{"act", "act_request", "one env step of a batch", act, RL_WANTS(WANTS), 0}};
 

@@ -44,7 +44,7 @@ static bool on_step(void *self, const rl_message *m)
     return rl_emit(SHAPED, m);
 }
 
-static const rl_want WANTS[] = {{"shaped_reward", RL_F32, RL_COLUMN_WRITE}, {"state", RL_I32, RL_COLUMN_WRITE}, {"begins", RL_U8, 0}};
+static const rl_want WANTS[] = {{"shaped_reward", RL_F32, RL_COLUMN_WRITE}, {"wrapper_state", RL_I32, RL_COLUMN_WRITE}, {"wrapper_begins", RL_U8, 0}};
 static const rl_signal_spec SIGNALS[] = {{"shaped", "shaped_rewards", "they have been written", 0}};
 static const rl_slot_spec SLOTS[] = {{"on_step", "reward_request", "one env step of a batch", on_step, RL_WANTS(WANTS), 0}};
 

@@ -21,8 +21,8 @@ func New() component.Component {
 		Check:   func() error { return component.Require(c.Every > 1, "every", "want 2 or more") },
 		Signals: []component.Output{{Name: "observed", Payload: "observations", Doc: "they have been written", Bind: &c.answers}},
 		Slots: []component.Input{{Name: "on_observe", Payload: "observe_request", Doc: "what a batch observes", Handle: c.onObserve,
-			Columns: []component.Want{{Name: "obs", DType: hostabi.F32, Into: &c.obs, Write: true}, {Name: "begins", DType: hostabi.U8, Into: &c.begins},
-				{Name: "state", DType: hostabi.I32, Into: &c.count, Write: true}}}},
+			Columns: []component.Want{{Name: "obs", DType: hostabi.F32, Into: &c.obs, Write: true}, {Name: "wrapper_begins", DType: hostabi.U8, Into: &c.begins},
+				{Name: "wrapper_state", DType: hostabi.I32, Into: &c.count, Write: true}}}},
 	}
 }
 

@@ -15,7 +15,7 @@ impl Component for Flicker {
             name: "on_observe",
             payload: "observe_request",
             doc: "what a batch observes",
-            wants: &[Want::write("obs", abi::F32), Want::read("begins", abi::U8), Want::write("state", abi::I32)],
+            wants: &[Want::write("obs", abi::F32), Want::read("wrapper_begins", abi::U8), Want::write("wrapper_state", abi::I32)],
         }],
     };
 
