@@ -40,6 +40,33 @@ func TestS27_TurnsHaveTheirValueWhereverBlocksEnd(t *testing.T) {
 	}
 }
 
+// Agents that begin again while their world continues have the values of their own lives, wherever blocks end.
+func TestTrain_AgentsThatRespawnHaveTheValuesOfTheirLives(t *testing.T) {
+	for i, horizon := range []int{1, 16, 128} {
+		for k, rests := range []bool{false, true} {
+			for l, m := range Modes() {
+				if m.Name != "synchronous" && m.Name != "asynchronous" && m.Name != "V-trace" || os.Getenv("RLHOST_LONG") == "" && (i+k+l)%3 != 0 {
+					continue // make test-learn has all
+				}
+				p := Respawn(horizon, rests)
+				t.Run(p.Name+"/"+m.Name, func(t *testing.T) {
+					t.Parallel()
+					found, err := p.Train(t.Context(), m, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, known := range p.Known {
+						t.Logf("%s = %.4f, theory %.4f", known.What, found[i], known.Theory)
+						if math.Abs(found[i]-known.Theory) > 2*Tolerance*known.Theory {
+							t.Errorf("%s = %.4f, want %.4f", known.What, found[i], known.Theory)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // Every probe converges to its known numbers, in synchronous mode and in one of the others; make test-learn trains all of them in all modes.
 func TestTrain_LearnsTheKnownNumbers(t *testing.T) {
 	modes := Modes()

@@ -32,6 +32,7 @@ type play struct {
 	mask     []byte
 	seeds    []uint64
 	agents   *trajectory.Agents
+	out      []byte // what has become of the first life of each agent
 	over     []bool // by episode: it has been played
 	givenUp  []bool // by episode: it was cut off
 	lost     []bool // the process that the environment lived in has died
@@ -87,7 +88,7 @@ func newPlay(wanted context.Context, o Options, stream env.Stream) (*play, error
 			p.lasting = l.SaveLasting(0, nil)
 		}
 	}
-	p.agents = trajectory.NewAgents(p.driver.Schema())
+	p.agents, p.out = trajectory.NewAgents(p.driver.Schema()), make([]byte, p.driver.Schema().Rows())
 	if err := p.cast(); err != nil {
 		return nil, errors.Join(err, p.driver.Close())
 	}
@@ -242,6 +243,7 @@ func (p *play) clear(index int) {
 	p.steps[index], p.returns[index], p.against[index] = 0, 0, 0
 	for agent := range p.each() {
 		p.agents.SetRunning(index*p.each()+agent, false)
+		p.out[index*p.each()+agent] = lives
 	}
 }
 
@@ -462,9 +464,12 @@ func (p *play) count() (reset bool) {
 			reset = true
 			continue
 		}
-		ended := p.agents.EnvEnded[env] != 0
+		ended := p.endLives(env)
 		if p.episode[env] >= 0 {
 			for agent, r := range reward[env*each : (env+1)*each] {
+				if p.out[env*each+agent] == again {
+					continue
+				}
 				if p.plays(p.episode[env], agent) == 0 {
 					p.returns[env] += float64(r)
 				} else {
@@ -487,6 +492,37 @@ func (p *play) count() (reset bool) {
 		p.start(env)
 	}
 	return reset
+}
+
+// What has become of the first life of an agent.
+const (
+	lives = iota
+	dead  // it has ended, and the agent has not acted since
+	again // the agent acts again
+)
+
+// endLives takes in a step of an environment, and reports whether its episode is over for the play. That is so where its own is, and where
+// the first life of each agent has ended, because a world in which agents begin again may run for ever. What an agent gets in a second
+// life does not count.
+func (p *play) endLives(env int) (over bool) {
+	first, end := p.driver.Schema().RowsOf(env)
+	if p.agents.EnvEnded[env] != 0 {
+		return true
+	}
+	tr, row := p.driver.Stepped()
+	acts, left := tr.Acts(row), false
+	for i := first; i < end; i++ {
+		switch acting := acts == nil || acts[i] != 0; {
+		case p.out[i] != lives && acting:
+			p.out[i] = again
+		case p.out[i] != lives:
+		case p.agents.Ended[i] != 0:
+			p.out[i], over = dead, true
+		case p.agents.Running(i):
+			left = true
+		}
+	}
+	return over && !left
 }
 
 func (p *play) record(env int) {

@@ -64,6 +64,20 @@ func (x *ends) step(tr trajectory.Trajectory, t int, part []byte) {
 	}
 }
 
+// ended reports whether the newest step has ended the episode of an agent, which may begin again while its environment continues, by the
+// environment and the agent's row.
+func (x *ends) ended(index, row int) bool {
+	return x.over[index] != 0 || x.agents != nil && x.agents.Ended[row] != 0
+}
+
+// running reports whether the episode of an agent runs on after the newest step.
+func (x *ends) running(index, row int) bool {
+	if x.agents != nil {
+		return x.agents.Running(row)
+	}
+	return x.over[index] == 0
+}
+
 // nextStep is 1 under next-step autoreset.
 func (x *ends) nextStep() byte {
 	if x.mode == hostabi.NextStep {

@@ -232,7 +232,7 @@ func ofStep(schema *trajectory.Schema, c trajectory.Column, before bool) bool {
 
 // open makes the layer with an instance of the module.
 func (c *moduleWrapper) open(w *wrapped) (layer, error) {
-	l := &moduleLayer{shape: *shapedBy(w, func(r float32) float32 { return r }), each: w.plugin.spec.Agents(), begins: make([]byte, w.o.Envs), use: c.table.Use}
+	l := &moduleLayer{shape: *shapedBy(w, func(r float32) float32 { return r }), each: w.plugin.spec.Agents(), begins: make([]byte, w.o.Envs*w.plugin.spec.Agents()), use: c.table.Use}
 	list, shapes, err := c.columns(&w.plugin.spec)
 	if err != nil {
 		return nil, err

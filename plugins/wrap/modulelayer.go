@@ -21,7 +21,7 @@ type moduleLayer struct {
 	instance ModuleInstance
 	sources  []source     // of the columns that the module looks at
 	each     int          // agents of an environment
-	begins   []byte       // 1 for environments whose next step is the first of an episode
+	begins   []byte       // 1 for agents whose next step is the first of an episode
 	episodes bool         // the module looks at begins
 	state    []byte       // of all agents
 	record   int          // bytes of an agent's
@@ -43,7 +43,10 @@ func (l *moduleLayer) Close() error { return l.instance.Close() }
 func (l *moduleLayer) bind(tr trajectory.Trajectory) { l.shape.bind(tr) }
 
 func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
-	if l.begins[index] = 1; seeded {
+	for row := index * l.each; row < (index+1)*l.each; row++ {
+		l.begins[row] = 1
+	}
+	if seeded {
 		n := l.each * l.record
 		clear(l.state[index*n:][:n])
 	}
@@ -106,11 +109,14 @@ func (l *moduleLayer) probe() (trespass string) {
 	return trespass
 }
 
-// follow notes which environments begin an episode with their next step.
+// follow notes which agents begin an episode with their next step.
 func (l *moduleLayer) follow() {
 	for i, idle := range l.shape.w.ends.idle {
-		if idle == 0 {
-			l.begins[i] = l.shape.w.ends.over[i]
+		for row := i * l.each; idle == 0 && row < (i+1)*l.each; row++ {
+			l.begins[row] = 0
+			if !l.shape.w.ends.running(i, row) {
+				l.begins[row] = 1
+			}
 		}
 	}
 }
@@ -142,9 +148,7 @@ func (l *moduleLayer) fill(i, t int) {
 			copy(to[agent*x.bytes:][:x.bytes], l.state[agent*l.record+x.state:])
 		}
 	case x.name == columnBegins:
-		for agent := range to {
-			to[agent] = l.begins[agent/l.each]
-		}
+		copy(to, l.begins)
 	default:
 		for row := range x.rows {
 			to = to[dense(to, l.shape.tr.Row(x.column, t+row)):]
@@ -221,17 +225,17 @@ func (l *moduleLayer) bytes() int {
 	if l.record == 0 && !l.episodes {
 		return 0
 	}
-	return 1 + l.each*l.record
+	return l.each * (1 + l.record)
 }
 
 func (l *moduleLayer) save(index int, dst []byte) {
-	dst[0] = l.begins[index]
 	n := l.each * l.record
-	copy(dst[1:], l.state[index*n:][:n])
+	copy(dst, l.begins[index*l.each:][:l.each])
+	copy(dst[l.each:], l.state[index*n:][:n])
 }
 
 func (l *moduleLayer) load(index int, src []byte) {
-	l.begins[index] = src[0]
 	n := l.each * l.record
-	copy(l.state[index*n:][:n], src[1:])
+	copy(l.begins[index*l.each:][:l.each], src)
+	copy(l.state[index*n:][:n], src[l.each:])
 }

@@ -67,6 +67,11 @@ func (d *discounted) add(r, gamma float64) {
 	d.count = total
 }
 
+// scaled is a reward divided by the deviation.
+func (d *discounted) scaled(r float32, epsilon float64) float32 {
+	return float32(float64(r) / math.Sqrt(d.variance+epsilon))
+}
+
 // begin keeps the statistics of returns, also where an environment begins again after a fault.
 func (l *normalizeLayer) begin(index int, _ uint64, _ bool) {
 	for i := range l.each {
@@ -90,8 +95,8 @@ func (l *normalizeLayer) after(t int) error {
 			}
 			d := &l.returns[k]
 			d.add(float64(from[k]), l.gamma)
-			shaped[k] = within(float32(float64(from[k])/math.Sqrt(d.variance+l.epsilon)), l.clip)
-			if l.w.ends.over[i] != 0 {
+			shaped[k] = within(d.scaled(from[k], l.epsilon), l.clip)
+			if l.w.ends.ended(i, k) {
 				d.sum = 0
 			}
 		}
