@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-docs test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -36,16 +36,22 @@ tools:
 test: tools test-go
 
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
-# minutes, and the tests of LIVE, which change runs, in that build alone, since make race, test-kills and test-chaos run them without it; the
-# others once more, but for what does not hold blocks (scripts of the command line, what compilers make of guests), environments of other
-# packages, whose processes hold blocks as all do, and what test-cuda runs in that build. What test-docs and test-guests run is in neither.
+# minutes, in that build alone, since make race, test-kills and test-chaos run them without it; the others once more. What the other targets of
+# this file run is in neither.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
 LIVE = ^TestSwap|^TestCounts_
-COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes
+COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes|^TestPage_BuildLinesMakeGuests|^TestReferences_ShowComponents
 PAGES = ^TestDocs_EveryBlockRuns|^TestNewcomer_
+INTERPRETED = ^TestBackend_ContinuesAfterAnyFailedCall|^TestBenchmarks_CanBeTried
 test-go:
-	$(TEST) $(TIMEOUT) -skip '$(LIVE)|$(COMPILERS)|$(PAGES)' $$($(GO) list ./... | grep -vE '$(ONCE)')
-	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Newcomer|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+	$(TEST) $(TIMEOUT) -skip '$(LIVE)|$(COMPILERS)|$(PAGES)|$(INTERPRETED)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(TEST) $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+
+# The program in the build that poisons free blocks: the tests of LIVE, which change runs, in that build alone; the others once more, but for
+# what does not hold blocks (scripts of the command line, what compilers make of guests), environments of other packages, whose processes hold
+# blocks as all do, and what test-cuda runs in that build.
+test-live: tools
+	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Newcomer|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/...
 
 # The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy.
 test-docs: tools
@@ -62,7 +68,7 @@ test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
 	$(TEST) -count 10 ./gpu/cuda/kernels
 	RLHOST_CUDA_DRIVER=fake $(TEST) -count 1 ./gpu/cuda/kernels
-	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestBackend$$|$(INTERPRETED)' ./gpu/cuda
 	RLHOST_LONG=1 $(TEST) -count 1 -run 'OnCUDA' ./pipeline/session
 
 # Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; swaps and kills once more with invariants. Then all that is recorded where
