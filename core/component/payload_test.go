@@ -49,12 +49,15 @@ func TestPayloads_InlineIsJSONWhateverTheMessage(t *testing.T) {
 
 // The schemas of the host's own components are documented for authors, payload by payload.
 func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
-	const page = "../../docs/reference/component-abi.md"
-	testkit.Reads(t, page)
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+	read := func(page string) string {
+		testkit.Reads(t, page)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
+	pages := map[bool]string{false: read("../../docs/reference/component-abi.md"), true: read("../../docs/reference/components.md")}
 	seen := map[uint64]string{}
 	for i := range payloads {
 		p := &payloads[i]
@@ -62,12 +65,25 @@ func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
 			t.Errorf("%s: schema %x, as %q has", p.Name, p.Schema(), other)
 		}
 		seen[p.Schema()] = p.Name
-		if row := fmt.Sprintf("| `%s` | `%016x` | %s |", p.Name, p.Schema(), p.Fields); !strings.Contains(string(text), row) {
-			t.Errorf("%s lacks the row %s", page, row)
+		if row := fmt.Sprintf("| `%s` | `%016x` | %s |", p.Name, p.Schema(), p.Fields); !strings.Contains(pages[p.Own], row) || strings.Contains(pages[!p.Own], row) {
+			t.Errorf("the row %s is not on the page where it belongs, or on both", row)
 		}
 	}
 	if own := PayloadOf("mine"); own.Schema() != 0 {
 		t.Error("a payload of somebody's own has a schema")
+	}
+}
+
+// The payloads of the component ABI are frozen under their names: a change of their fields would be another payload.
+func TestPayloads_AreFrozen(t *testing.T) {
+	for name, want := range map[string]uint64{
+		PayloadRequest: 0x6eeabd37f3db56a1, PayloadActions: 0x1504a834e3ab35bb, PayloadResets: 0xcbe81f37b4bb5932, PayloadParams: 0xf3c1fac92f06f10b,
+		PayloadRewards: 0x4f5a92335682cac9, PayloadShaped: 0xc977001079b93a1b, PayloadObserve: 0xe8aca68d4e4f76a1, PayloadObserved: 0x5b5617d3b23aecd3,
+		PayloadTrajectory: 0x33a032525bff12f9, PayloadEpisode: 0x131fae55dba6f5b5,
+	} {
+		if p := PayloadOf(name); p.Schema() != want || p.Own {
+			t.Errorf("%s: schema %016x, want %016x", name, p.Schema(), want)
+		}
 	}
 }
 

@@ -229,6 +229,24 @@ func GrantableNames() (names []string) {
 	return names
 }
 
+// ColumnKind is what the columns of a kind have in common.
+type ColumnKind struct {
+	Column Column // the first of them
+	Name   string
+	Flags  Flags
+	Role   hostabi.Role  // of the tensors that have a column each, 0 for columns that belong to none
+	DType  hostabi.DType // 0 for the type of the tensor
+}
+
+// ColumnKinds returns the kinds of columns, in the order in which their columns lie in a block.
+func ColumnKinds() []ColumnKind {
+	list := make([]ColumnKind, len(kinds))
+	for i, k := range kinds {
+		list[i] = ColumnKind{k.first, k.name, k.flags, k.role(), k.dtype}
+	}
+	return list
+}
+
 // ColumnNames returns the names of the first columns of all kinds.
 func ColumnNames() []string {
 	names := make([]string, len(kinds))

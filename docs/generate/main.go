@@ -26,6 +26,8 @@ var pages = []page{
 	{"docs/reference/metrics.md", metricsPage},
 	{"docs/reference/pipeline.md", pipelinePage},
 	{"docs/reference/environments.md", environmentsPage},
+	{"docs/reference/component-abi.md", withTables("docs/reference/component-abi.md")},
+	{"docs/reference/components.md", withTables("docs/reference/components.md")},
 	{"docs/index.md", index}, // last: it reads the others
 }
 

@@ -206,7 +206,7 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, writes trajec
 		return x, 0, fmt.Errorf("it writes the column %s; such a wrapper writes %v and %s", m.Name, writes, columnState)
 	case shapes && (column == trajectory.ShapedReward || column == trajectory.Reward):
 		x.column, dtype = column, hostabi.F32
-	case known && ofStep(schema, column, !shapes) && (writes != trajectory.Obs || column.Kind() == trajectory.Obs):
+	case known && sees(schema, column, writes):
 		l, _ := schema.Layout(column)
 		x.column, x.elems, dtype = column, l.Elems, l.DType
 		if l.Flags&trajectory.AtT1 != 0 && shapes {
@@ -224,10 +224,22 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, writes trajec
 	return x, dtype, nil
 }
 
-// ofStep reports whether environments read or write a column in each step; before a step only the columns that they read count.
-func ofStep(schema *trajectory.Schema, c trajectory.Column, before bool) bool {
+// sees reports whether blocks have a column that a wrapper can look at.
+func sees(schema *trajectory.Schema, c, writes trajectory.Column) bool {
 	l, ok := schema.Layout(c)
-	return ok && (!before || l.Flags&trajectory.Outcome == 0) && l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.AtT|trajectory.AtT1) != 0
+	return ok && Sees(writes, c, l.Flags)
+}
+
+// Sees reports whether a module around environments can look at a column, by the column that it writes and the flags of this one:
+// environments read or write it in each step, and before a step they read it.
+func Sees(writes, c trajectory.Column, flags trajectory.Flags) bool {
+	switch writes {
+	case trajectory.Obs:
+		return c.Kind() == trajectory.Obs
+	case trajectory.ShapedReward:
+		return c == trajectory.ShapedReward || flags&trajectory.Guest != 0 && flags&(trajectory.AtT|trajectory.AtT1) != 0
+	}
+	return flags&trajectory.Outcome == 0 && flags&trajectory.Guest != 0 && flags&(trajectory.AtT|trajectory.AtT1) != 0
 }
 
 // open makes the layer with an instance of the module.
