@@ -131,6 +131,8 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"wrong.c", "BIG_LOCAL", false, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, the whole stack has 65536"},
 		{"wrong.c", "BIG_LOCAL", false, "A01", envcheck.Failed, "out of bounds memory access in path_to, called by "},
 		{"wrong.c", "POINTER", false, "D06", envcheck.Failed, "saved at step 150 and loaded into another instance, env 0 differs from step 151 on"},
+		{"wrong.c", "UNSAVED", false, "D06", envcheck.OK, "it does not save environments one by one"},
+		{"wrong.c", "SAVED", false, "D06", envcheck.OK, "saved at step 150, loaded into a larger batch, bit-equal"},
 		{"wrong.c", "TELLS", false, "A02", envcheck.Failed, `rl_step at step 3 says "no such square" and returns no error`},
 		{"wrong.c", "LIMIT", false, "T02", envcheck.Failed, "the description has episode_limit 10, and an episode goes on for 40 env steps"},
 		{"bare.c", "NOTHING", false, "M01", envcheck.OK, "the last observation too"},
@@ -192,6 +194,15 @@ func TestLoad_NamesErrorsInADescription(t *testing.T) {
 		if !errors.As(err, &got) || got.Code != module.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)
 		}
+	}
+}
+
+// TestLoad_NamesAStateThatIsHalfSaved loads a module whose author saves states and does not load them.
+func TestLoad_NamesAStateThatIsHalfSaved(t *testing.T) {
+	t.Parallel()
+	_, err := newRuntime(t).Load(t.Context(), buildC(t, "wrong/wrong.c", false, "-DWRONG=HALF"), nil, env.Source{})
+	if want := "save, load and save_bytes belong together"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

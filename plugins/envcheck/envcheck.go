@@ -63,7 +63,7 @@ func checks() []check {
 		{"D03", "environments do not share state", "keep all state, the random stream too, in each environment's own struct and not in globals", (*checker).independent},
 		{"D04", "reset starts the stream again", "set every field in reset: nothing of the episodes before may stay, nor a counter go on", (*checker).resetSeed},
 		{"D05", "a snapshot gives the same future", "keep all state in the guest's memory and globals", (*checker).snapshot},
-		{"D06", "a saved environment goes on elsewhere", "save values, not pointers: load writes them into another instance, where everything lies elsewhere", (*checker).moved},
+		{"D06", "a saved environment goes on elsewhere", "save values, not pointers: load writes them into another instance, where everything lies elsewhere; a state in C that cannot be saved says .save = RL_NOT_SAVED", (*checker).moved},
 		{"D07", "other strides, same trace", "use the addresses and strides of rl_bind for every access, and leave CAP_STRIDES out if that is too slow", (*checker).strides},
 		{"D08", "a state of another version is refused", "begin what rl_save writes with the state_version of the description and the number of bytes that follow; rl_load returns RL_STATUS_VERSION for another version", (*checker).stateVersion},
 		{"D09", "parts of a batch in any order, same trace", "step environments first to first + count - 1 and no other; nothing may depend on which part comes first", (*checker).parts},

@@ -299,6 +299,14 @@ static bool rl_known(const rl_config *config)
     return true;
 }
 
+// rl_half_saved says whether the author gives some of the functions that save a state, and not all.
+RL_INLINE bool rl_half_saved(void)
+{
+    const rl_env *e = &rl_the_env;
+    if (!e->save || e->save == RL_NOT_SAVED) return e->load || e->load_length || e->save_length || e->save_bytes;
+    return e->save_length ? !e->load_length || e->load || e->save_bytes : !e->load || !e->save_bytes || e->load_length;
+}
+
 static bool rl_described(rl_config *config, rl_env *env)
 {
     *env = rl_the_env;
@@ -308,6 +316,7 @@ static bool rl_described(rl_config *config, rl_env *env)
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
     if (env->params.dtype && env->params.dtype != RL_F32) return rl_fail("reset parameters of another type than RL_F32");
     if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
+    if (rl_half_saved()) return rl_fail("save, load and save_bytes belong together, or save, load_length and save_length");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
 }
@@ -720,17 +729,44 @@ RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint3
 #define RL_SAVED_HEAD 8
 #define RL_SAVED_TAIL (12 + (rl_the_env.apart ? rl_agents() : 0))
 
+// rl_refuse_saving says why states are not saved.
+RL_QUIET static int32_t rl_refuse_saving(void)
+{
+    rl_fail(rl_the_env.save ? "states are not saved: .save is RL_NOT_SAVED" : "states are not saved: .save and .load are not given");
+    return RL_STATUS_UNSUPPORTED;
+}
+
+// rl_saves says whether states are saved: as the author does it, or as the bytes of his struct.
+RL_INLINE bool rl_saves(void) { return rl_the_env.save ? rl_the_env.save != RL_NOT_SAVED : rl_the_env.struct_bytes != 0; }
+
+// rl_own_bytes is how many bytes of a saved environment are the author's.
+RL_INLINE uint32_t rl_own_bytes(const rl_batch *b, uint32_t i)
+{
+    if (!rl_the_env.save) return rl_the_env.struct_bytes;
+    return rl_the_env.save_length ? rl_the_env.save_length(b->state, i) : rl_the_env.save_bytes;
+}
+
+// rl_load_own gives environment i the author's bytes of a saved one.
+RL_INLINE bool rl_load_own(rl_batch *b, uint32_t i, const uint8_t *from, uint32_t len)
+{
+    if (rl_the_env.load_length) return rl_the_env.load_length(b->state, i, from, len);
+    if (rl_the_env.load) return rl_the_env.load(b->state, i, from);
+    __builtin_memcpy((uint8_t *)b->state + (size_t)i * rl_the_env.struct_bytes, from, rl_the_env.struct_bytes);
+    return true;
+}
+
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap)
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = rl_the_env.save_bytes, head[2] = {rl_the_env.state_version, own + RL_SAVED_TAIL};
+    if (!rl_saves()) return rl_refuse_saving();
+    uint32_t own = rl_own_bytes(b, env), head[2] = {rl_the_env.state_version, own + RL_SAVED_TAIL};
     if (cap < RL_SAVED_HEAD + head[1]) return (int32_t)(RL_SAVED_HEAD + head[1]);
     uint8_t *to = (uint8_t *)rl_at(buf);
     __builtin_memcpy(to, head, RL_SAVED_HEAD);
     to += RL_SAVED_HEAD;
-    rl_the_env.save(b->state, env, to);
+    if (rl_the_env.save) rl_the_env.save(b->state, env, to);
+    else __builtin_memcpy(to, (uint8_t *)b->state + (size_t)env * rl_the_env.struct_bytes, rl_the_env.struct_bytes);
     __builtin_memcpy(to + own, &b->flags[env], 4);
     __builtin_memcpy(to + own + 4, &b->rng[env], 8);
     if (rl_the_env.apart) __builtin_memcpy(to + own + 12, b->over + (size_t)env * rl_agents(), rl_agents());
@@ -741,16 +777,18 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = rl_the_env.save_bytes, flags, head[2];
+    if (!rl_saves()) return rl_refuse_saving();
+    uint32_t flags, head[2];
     const uint8_t *from = (const uint8_t *)rl_at(buf);
     if (len < RL_SAVED_HEAD) return RL_STATUS_ARGUMENT;
     __builtin_memcpy(head, from, RL_SAVED_HEAD);
     if (head[0] != rl_the_env.state_version) return RL_STATUS_VERSION;
-    if (len != RL_SAVED_HEAD + own + RL_SAVED_TAIL || head[1] != len - RL_SAVED_HEAD) return RL_STATUS_ARGUMENT;
+    if (head[1] != len - RL_SAVED_HEAD || head[1] < RL_SAVED_TAIL) return RL_STATUS_ARGUMENT;
+    uint32_t own = head[1] - RL_SAVED_TAIL;
+    if (!rl_the_env.save_length && own != rl_own_bytes(b, env)) return RL_STATUS_ARGUMENT;
     from += RL_SAVED_HEAD;
     __builtin_memcpy(&flags, from + own, 4);
-    if (flags & ~RL_FLAG_WAITING || !rl_the_env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
+    if (flags & ~RL_FLAG_WAITING || !rl_load_own(b, env, from, own)) return RL_STATUS_ARGUMENT;
     rl_set_waiting(b, env, flags & RL_FLAG_WAITING);
     __builtin_memcpy(&b->rng[env], from + own + 4, 8);
     if (rl_the_env.apart) __builtin_memcpy(b->over + (size_t)env * rl_agents(), from + own + 12, rl_agents());

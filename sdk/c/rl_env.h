@@ -139,6 +139,14 @@ typedef struct rl_env {
     void (*active)(void *state, uint32_t i, uint8_t *acts);
     // render (optional) writes text for mode 0 and returns the length needed.
     uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
+    // save_bytes, save, load (optional): the state of environment i without its random stream. Where they are not given, RL_ENV saves
+    // the bytes of the struct. A state with pointers needs its own ones, or .save = RL_NOT_SAVED.
+    uint32_t save_bytes;
+    void (*save)(void *state, uint32_t i, uint8_t *to);
+    bool (*load)(void *state, uint32_t i, const uint8_t *from);
+    // save_length and load_length (optional): in the place of save_bytes and load, for a state of varying length.
+    uint32_t (*save_length)(void *state, uint32_t i);
+    bool (*load_length)(void *state, uint32_t i, const uint8_t *from, uint32_t len);
     // create returns the state of a batch of environments, or NULL after rl_fail.
     void *(*create)(uint32_t envs, rl_config *config);
     void (*destroy)(void *state, uint32_t envs);
@@ -148,11 +156,12 @@ typedef struct rl_env {
     // step advances environments first … first+count-1, none of which waits for a reset, and writes all that
     // view names. The SDK then does the autoreset.
     void (*step)(void *state, uint32_t first, uint32_t count, const rl_view *view);
-    // save_bytes, save, load (optional): the state of environment i without its random stream.
-    uint32_t save_bytes;
-    void (*save)(void *state, uint32_t i, uint8_t *to);
-    bool (*load)(void *state, uint32_t i, const uint8_t *from);
+    uint32_t struct_bytes; // RL_ENV's: of the author's struct, of which state is an array
 } rl_env;
+
+// rl_not_saved is never called: as .save it says that states are not saved. Snapshots of whole instances still work.
+RL_QUIET static void rl_not_saved(void *state, uint32_t i, uint8_t *to) { (void)state, (void)i, (void)to; }
+#define RL_NOT_SAVED rl_not_saved
 
 static uint32_t rl_current;                   // index of the environment being stepped
 static const rl_tensor *rl_params RL_QUIET; // reset parameters of all environments; NULL or without memory where the host has none
@@ -380,18 +389,8 @@ struct rl_any {
     {                                                                                                          \
         rl_each(all, first, count, view, rl_made_one);                                                         \
     }                                                                                                          \
-    static void rl_made_save(void *all, uint32_t i, uint8_t *to)                                               \
-    {                                                                                                          \
-        __builtin_memcpy(to, (Type *)all + i, sizeof(Type));                                                   \
-    }                                                                                                          \
-    static bool rl_made_load(void *all, uint32_t i, const uint8_t *from)                                       \
-    {                                                                                                          \
-        __builtin_memcpy((Type *)all + i, from, sizeof(Type));                                                 \
-        return true;                                                                                           \
-    }                                                                                                          \
     RL_VECTOR_ENV(__VA_ARGS__, .create = rl_made_create, .destroy = rl_made_destroy, .reset = rl_made_reset,   \
-                  .step = rl_made_step, .save_bytes = sizeof(Type), .save = rl_made_save,                      \
-                  .load = rl_made_load)
+                  .step = rl_made_step, .struct_bytes = sizeof(Type))
 
 // RL_VECTOR_ENV makes the environment out of functions that work on a whole batch; see rl_env. C++ wants the
 // fields in the order of that struct.

@@ -12,21 +12,25 @@
 #define LIMIT 8     // describes a limit that it does not keep
 #define BIG_LOCAL_OVER_ZEROS 9 // as BIG_LOCAL, and the data is zero at first, so that the module does not tell its size
 #define SLOW 10     // takes its time
+#define UNSAVED 11  // has a pointer, and says that it is not saved, which is right
+#define SAVED 12    // has a pointer, and saves what it points to, which is right
+#define HALF 13     // has a save, and no load
 
 #ifndef WRONG
 #define WRONG NOTHING
 #endif
+#define POINTS (WRONG == POINTER || WRONG == UNSAVED || WRONG == SAVED || WRONG == HALF)
 
 typedef struct {
     int32_t cell, age;
-#if WRONG == POINTER
+#if POINTS
     uint8_t *seen;
 #else
     uint8_t seen[64];
 #endif
 } Walk;
 
-#if WRONG == POINTER
+#if POINTS
 static uint8_t boards[64][64];
 static uint32_t made;
 #endif
@@ -35,7 +39,7 @@ static Walk *volatile nowhere;
 static bool setup(Walk *w, rl_config *config)
 {
     (void)config;
-#if WRONG == POINTER
+#if POINTS
     w->seen = boards[made++ % 64];
 #else
     (void)w;
@@ -91,5 +95,32 @@ static void step(Walk *w, rl_rng *rng, const int32_t *action, float *obs, rl_res
     look(w, obs);
 }
 
+#if WRONG == SAVED || WRONG == HALF
+static void save(void *state, uint32_t i, uint8_t *to)
+{
+    const Walk *w = (const Walk *)state + i;
+    __builtin_memcpy(to, &w->cell, 4);
+    __builtin_memcpy(to + 4, &w->age, 4);
+    __builtin_memcpy(to + 8, w->seen, 64);
+}
+
+static bool load(void *state, uint32_t i, const uint8_t *from)
+{
+    Walk *w = (Walk *)state + i;
+    __builtin_memcpy(&w->cell, from, 4);
+    __builtin_memcpy(&w->age, from + 4, 4);
+    __builtin_memcpy(w->seen, from + 8, 64);
+    return true;
+}
+#endif
+
 RL_ENV(Walk, setup, reset, step, .name = "wrong@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 2),
-       .episode_limit = WRONG == LIMIT ? 10 : 40)
+       .episode_limit = WRONG == LIMIT ? 10 : 40
+#if WRONG == UNSAVED
+       , .save = RL_NOT_SAVED
+#elif WRONG == SAVED
+       , .save_bytes = 72, .save = save, .load = load
+#elif WRONG == HALF
+       , .save = save
+#endif
+)
