@@ -57,7 +57,7 @@ func TestCartPole_GuestsGiveTheBitsOfTheNativeCore(t *testing.T) {
 func TestCartPole_NativeCGivesTheBitsOfTheNativeCore(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "cartpole")
 	compileNative(t, "cartpole-c/cartpole.c", program)
-	out, err := exec.Command(program, "envs=7", "steps=400", "seed=3").CombinedOutput()
+	out, err := exec.Command(program, "envs=7", "steps=400", "seed=3", "trace=yes").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -66,12 +66,56 @@ func TestCartPole_NativeCGivesTheBitsOfTheNativeCore(t *testing.T) {
 	}
 }
 
+// A source in C plays alike as a program of this machine, under sanitizers, and as a module: with agents that act together, in turns
+// and apart, in groups, with masks, with several actions.
+func TestNative_ProgramsPlayAsTheirModules(t *testing.T) {
+	node := testkit.Needs(t, "node")
+	testkit.Reads(t, "golden/play_guest.mjs")
+	for _, env := range []string{"chase", "connectfour", "snake", "tag", "tuple", "spaces", "taxi"} {
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			name := env + "-c/" + env
+			if env == "tuple" || env == "spaces" {
+				name = "sanity-c/" + env
+			}
+			program := filepath.Join(t.TempDir(), env)
+			compileNative(t, name+".c", program)
+			arguments := []string{"envs=5", "steps=300", "seed=7"}
+			testkit.Reads(t, name+".wasm")
+			want, err := exec.Command(node, append([]string{"golden/play_guest.mjs", name + ".wasm"}, arguments...)...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := exec.Command(program, append(arguments, "trace=yes")...).CombinedOutput()
+			if err != nil || !strings.Contains(string(got), "trace "+strings.TrimSpace(string(want))) {
+				t.Errorf("the program: %v, %s; the module: trace %s", err, got, want)
+			}
+			quiet, err := exec.Command(program, arguments...).CombinedOutput()
+			if err != nil || strings.Contains(string(quiet), "trace") || !strings.Contains(string(quiet), "1500 env steps") {
+				t.Errorf("without trace=yes: %v, %s", err, quiet)
+			}
+		})
+	}
+}
+
+func TestNative_DebuggersStopInTheAuthorsCode(t *testing.T) {
+	gdb := testkit.Needs(t, "gdb")
+	program := filepath.Join(t.TempDir(), "connectfour")
+	compileNative(t, "connectfour-c/connectfour.c", program)
+	cmd := exec.Command(gdb, "-nx", "-batch", "-ex", "break wins", "-ex", "run", "-ex", "print column", "-ex", "up", "-ex", "print *env", program)
+	cmd.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0") // its leak check is a debugger itself
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "#1  step (") || !strings.Contains(string(out), "{stones = {") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // compileNative builds a C environment with the machine's own compiler, with sanitizers where it has them.
 func compileNative(t *testing.T, source, program string) {
 	t.Helper()
 	cc := testkit.Needs(t, "cc", "gcc", "clang")
 	testkit.Reads(t, source, "../../sdk/c/*.h")
-	flags := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program}
+	flags := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program, "-lm"}
 	sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
 	if exec.Command(cc, sanitize...).Run() == nil {
 		return

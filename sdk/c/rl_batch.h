@@ -43,11 +43,7 @@ void __wasm_call_ctors(void);
 RL_EXPORT(_initialize) void rl_initialize(void) { __wasm_call_ctors(); }
 #endif
 
-#ifdef __wasm__
 #include "rl_guest.h"
-#else
-#include "rl_native.h"
-#endif
 
 RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? rl_batches[batch] : NULL; }
 

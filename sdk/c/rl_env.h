@@ -17,27 +17,31 @@
 // streams, final observations, save and load. One environment per file, in C11 or C++20; no C library is needed,
 // and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc.
 //
-// An environment with several observations lists them by name, and writes them through an array of their rows:
+// An environment with several observations, a Dict, lists them once: field, path, type of an element, space. RL_DICT makes a struct
+// of pointers to their rows, and the array for RL_OBSERVATIONS:
 //
-//	static const rl_named seen[] = {{"map", RL_BOX(RL_U8, 0, 3, 9, 9)}, {"inventory/gold", RL_DISCRETE(100)}};
+//	#define SEEN(X) X(map, "map", uint8_t, RL_BOX(RL_U8, 0, 3, 9, 9)) X(gold, "inventory/gold", int32_t, RL_DISCRETE(100))
+//	RL_DICT(Seen, seen, SEEN)
 //
-//	static void step(Walk *env, rl_rng *rng, const int32_t *action, void *const *obs, rl_result *out)
+//	static void step(Walk *env, rl_rng *rng, const int32_t *action, const Seen *obs, rl_result *out)
 //	{
-//	    uint8_t *map = obs[0];
-//	    int32_t *gold = obs[1];
+//	    obs->map[env->position] = 1;
+//	    *obs->gold = 7;
 //
 //	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), RL_OBSERVATIONS(seen))
 //
-// One with several actions, a Tuple or Dict of them, lists and reads them alike:
+// One with several actions, a Tuple or Dict of them, does it alike:
 //
-//	static const rl_named acts[] = {{"gear", RL_DISCRETE_FROM(-1, 3)}, {"lamps", RL_MULTI_BINARY(4)}, {"wheel", RL_BOX(RL_F32, -1, 1, 1)}};
+//	#define ACTS(X) X(gear, "gear", const int32_t, RL_DISCRETE_FROM(-1, 3)) X(wheel, "wheel", const float, RL_BOX(RL_F32, -1, 1, 1))
+//	RL_DICT(Acts, acts, ACTS)
 //
-//	static void step(Walk *env, rl_rng *rng, const void *const *action, float *obs, rl_result *out)
+//	static void step(Walk *env, rl_rng *rng, const Acts *action, float *obs, rl_result *out)
 //	{
-//	    const int32_t *gear = action[0], *lamps = action[1];
-//	    const float *wheel = action[2];
+//	    if (*action->gear < 0) env->position -= (int32_t)*action->wheel;
 //
 //	RL_ENV(Walk, setup, reset, step, .name = "walk@1", RL_ACTIONS(acts), .obs = RL_BOX(RL_F32, 0, 1, 1))
+//
+// Without RL_DICT they are arrays of pointers in that order: void *const *obs, const void *const *action.
 //
 // Several agents with the same spaces, .agents = 4, are rows one behind the other: action and obs have [agents] rows each, and out
 // points to so many results. By itself the episode of all ends with out[0]; see also .apart and .active.
@@ -102,6 +106,13 @@ typedef struct rl_view {
 
 // RL_ACTIONS(list) gives an array of rl_named as the actions, in the place of .action.
 #define RL_ACTIONS(list) .actions = (list), .action_count = sizeof(list) / sizeof((list)[0])
+
+// RL_DICT(Type, list, FIELDS) makes of a list of fields, see the top, a struct of pointers and an array of rl_named.
+#define RL_DICT(Type, list, FIELDS)                                                                            \
+    typedef struct __attribute__((may_alias)) { FIELDS(RL_DICT_POINTER) } Type;                                \
+    static const rl_named list[] = {FIELDS(RL_DICT_NAMED)};
+#define RL_DICT_POINTER(field, path, type, ...) type *field;
+#define RL_DICT_NAMED(field, path, type, ...) {path, __VA_ARGS__},
 
 // rl_env is everything the SDK knows about the environment. RL_ENV fills in what it makes itself. An author
 // of a vectorised environment uses RL_VECTOR_ENV and gives all of it.
@@ -178,12 +189,16 @@ typedef void rl_reset_one(void *state, uint32_t i, rl_rng *rng, void *obs);
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
 
-// rl_param returns, to reset, reset parameter k of the environment whose episode begins: 0 where the host writes none.
-RL_QUIET static float rl_param(uint32_t k)
+// rl_param_or returns, to reset, reset parameter k of the environment whose episode begins, or fallback where nobody gives one.
+RL_QUIET static float rl_param_or(uint32_t k, float fallback)
 {
-    if (!rl_params || !rl_params->at || k >= rl_params->elems) return 0;
-    return *(const float *)(const void *)(rl_row(rl_params, rl_current) + (size_t)k * rl_params->elem);
+    if (!rl_params || !rl_params->at || k >= rl_params->elems) return fallback;
+    float x = *(const float *)(const void *)(rl_row(rl_params, rl_current) + (size_t)k * rl_params->elem);
+    return x == x ? x : fallback;
 }
+
+// rl_param is rl_param_or with 0.
+RL_QUIET static float rl_param(uint32_t k) { return rl_param_or(k, 0); }
 
 // rl_agents is how many agents an environment has.
 RL_INLINE uint32_t rl_agents(void) { return rl_the_env.agents ? rl_the_env.agents : 1; }

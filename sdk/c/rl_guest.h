@@ -5,6 +5,10 @@
 
 #include "rl_author.h"
 
+#ifndef __wasm__
+#include "rl_native.h"
+#else
+
 RL_INLINE void *rl_at(uint32_t address) { return (void *)(uintptr_t)address; }
 RL_INLINE uint32_t rl_address(const void *p) { return (uint32_t)(uintptr_t)p; }
 
@@ -23,4 +27,5 @@ RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
     if (size <= UINT32_MAX - RL_HOST_PAGE) rl_put(rl_at(pointer), (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1));
 }
 
+#endif
 #endif
