@@ -142,6 +142,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "ENDED_MASK", false, "E03", envcheck.Failed, "env 0 step 7 ends an episode under next_step, and element 0 of the mask after it is 0"},
 		{"bare.c", "RANGE_MOVES", false, "D09", envcheck.Failed, "stepped in parts, env "},
 		{"bare.c", "BIND_BEGINS", false, "D10", envcheck.Failed, "bound again before each step, env 0 differs from step "},
+		{"bare.c", "READS_BACK", false, "D11", envcheck.Failed, "other values lie over what it wrote before each step: step 1: env 0 after rl_step: environment wrote"},
 		{"bare.c", "DRAW_MOVES", false, "R01", envcheck.Failed, "with a picture after each step, env "},
 		{"bare.c", "DRAW_SHORT", false, "R01", envcheck.Failed, "a picture of 23 bytes, want 24 for 4 × 2 pixels"},
 		{"bare.c", "SAVE_HEAD", false, "D06", envcheck.Failed, "a state that says 20 bytes follow its head, of which there are 12"},

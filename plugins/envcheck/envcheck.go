@@ -68,6 +68,7 @@ func checks() []check {
 		{"D08", "a state of another version is refused", "begin what rl_save writes with the state_version of the description and the number of bytes that follow; rl_load returns RL_STATUS_VERSION for another version", (*checker).stateVersion},
 		{"D09", "parts of a batch in any order, same trace", "step environments first to first + count - 1 and no other; nothing may depend on which part comes first", (*checker).parts},
 		{"D10", "bound again between steps, same trace", "keep nothing in the block but what rl_bind names, and use the newest bindings in every call", (*checker).rebound},
+		{"D11", "what is written is never read", "keep in the environment's own memory what it needs again: the block is the host's, and the next one may lie elsewhere", (*checker).readsNothing},
 		{"R01", "pictures change nothing", "draw from a copy of the state, without the random stream, and write as many bytes as the description says", (*checker).pictures},
 		{"E03", "every action is legal after an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
 		{"G01", "agents that do not act have every action", "write 1 into the whole row of the mask of an agent that is not active: nobody reads what it draws", (*checker).idleAgents},

@@ -203,7 +203,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 		}
 		wanted := d.Flags&(trajectory.Final|trajectory.AtEnd) == 0 || g.ended(env)
 		if wanted && unwritten > 0 && (!d.byChance() || unwritten == d.m.Elems) {
-			first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env/g.agents, where, at, name(d.Layout))
+			first(&g.found.unwritten, "%s: %s does not write element %d of %s", who(env, g.agents), where, at, name(d.Layout))
 		}
 	}
 }

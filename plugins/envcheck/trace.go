@@ -31,6 +31,7 @@ type run struct {
 	soa     bool // observations and masks lie [elem][env]
 	parts   bool // steps are made in parts, in another order each
 	rebound bool // the block is bound again before each step
+	blind   bool // nothing can be read in a step that was written before
 	shown   bool // pictures are taken after each step
 }
 
@@ -65,11 +66,14 @@ func newTrace(envs, agents, steps int) trace {
 }
 
 // who names the owner of a hash.
-func (t *trace) who(env int) string {
-	if t.agents == 1 {
-		return fmt.Sprintf("env %d", env)
+func (t *trace) who(env int) string { return who(env, t.agents) }
+
+// who names an environment, or one of so many agents of one.
+func who(row, agents int) string {
+	if agents == 1 {
+		return fmt.Sprintf("env %d", row)
 	}
-	return fmt.Sprintf("env %d agent %d", env/t.agents, env%t.agents)
+	return fmt.Sprintf("env %d agent %d", row/agents, row%agents)
 }
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
@@ -100,6 +104,7 @@ type recorder struct {
 	run     run
 	driver  *env.Driver
 	guard   *guard
+	blind   blind
 	mode    hostabi.Autoreset
 	trace   trace
 	hash    []uint64
@@ -180,6 +185,9 @@ func (w *recorder) open(envs int) (err error) {
 		o.Rows = 5 // blocks of another size: the heap lies differently
 	}
 	w.guard = nil
+	if w.run.blind {
+		o.Rows = 3 // not more to lay canaries over
+	}
 	if w.run.guarded {
 		w.driver, w.guard, err = w.checker.guardedDriver(o, &w.trace.watched)
 	} else {
@@ -368,6 +376,9 @@ func (w *recorder) advance() error {
 		if err := w.driver.Bind(); err != nil {
 			return err
 		}
+	}
+	if w.run.blind {
+		return w.advanceBlind()
 	}
 	if w.guard == nil {
 		_, err := w.driver.Step()

@@ -15,6 +15,7 @@
 #define DRAW_SHORT 11 // a picture of fewer bytes than its size
 #define SAVE_HEAD 12  // a saved state whose head has another length
 #define ANY_STATE 13  // loads a state of any version
+#define READS_BACK 14 // adds to what it wrote in the step before
 
 #ifndef WRONG
 #define WRONG NOTHING
@@ -137,6 +138,7 @@ static void advance(uint32_t t, uint32_t env)
         state[env].seed = state[env].seed * 1664525 + 1013904223;
     }
     observe(OBS, t + 1, env);
+    if (WRONG == READS_BACK) *(float *)place(OBS, t + 1, env, 0) = *(float *)place(OBS, t, env, 0) + 1;
 }
 
 int32_t rl_step(uint32_t batch, uint32_t t)
