@@ -37,6 +37,7 @@ func checks() []check {
 		{"C05", "gives blocks back", "release each lease; blocks that are kept are missing in the run", (*checker).givesBack},
 		{"C06", "answers each request once", "emit the message of a request on the signal of its answers, also where there is nothing to write", (*checker).answers},
 		{"C07", "writes what is granted alone", "ask for the column with write access, and grant it in the wire", (*checker).writes},
+		{"C08", "writes the actions it is asked for", "write action in row t for each agent whose active is 1 and whose policy is the request's, and go through the agents' axis too", (*checker).acts},
 	}
 }
 
@@ -68,6 +69,7 @@ func Run(o Options) []envcheck.Result {
 type checker struct {
 	o        Options
 	manifest component.Manifest
+	policy   string                   // that its table names
 	looks    []hostabi.ManifestColumn // columns that it says it looks at
 	items    []item
 	first    outcome // of playing all items
@@ -85,6 +87,7 @@ func (k *checker) describes() (envcheck.Verdict, string, error) {
 	if w, ok := made.(component.Watched); ok {
 		k.looks = w.Looks()
 	}
+	k.policy = policyOf(k.o.Configure)
 	var ports []string
 	for _, p := range k.manifest.Slots {
 		ports = append(ports, "slot "+p.Name+" ("+p.Payload+")")
@@ -95,10 +98,20 @@ func (k *checker) describes() (envcheck.Verdict, string, error) {
 	return envcheck.OK, strings.Join(ports, ", "), made.Stop()
 }
 
+// policyOf returns the key policy of a component's table, "" where there is none.
+func policyOf(decode func(into any) error) string {
+	values := map[string]any{}
+	if decode(&values) != nil {
+		return ""
+	}
+	name, _ := values["policy"].(string)
+	return name
+}
+
 func (k *checker) handles() (envcheck.Verdict, string, error) {
 	var silent []string
 	var err error
-	if k.items, silent, err = itemsFor(&k.manifest, k.looks, k.o.Messages); err != nil {
+	if k.items, silent, err = itemsFor(&k.manifest, k.looks, k.policy, k.o.Messages); err != nil {
 		return envcheck.Failed, "", err
 	}
 	if len(k.items) == 0 {

@@ -112,7 +112,7 @@ func TestRun_FindsMistakes(t *testing.T) {
 
 // A recording is played instead of made-up messages.
 func TestRun_PlaysARecording(t *testing.T) {
-	sample, err := sampleFor(nil)
+	sample, err := sampleFor(nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestExplain_HasAPageForEveryCheck(t *testing.T) {
 
 // Recorded requests are played with their blocks on loan.
 func TestRun_PlaysRecordedRequests(t *testing.T) {
-	sample, err := sampleFor(nil)
+	sample, err := sampleFor(nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestRun_PlaysRecordedRequests(t *testing.T) {
 func TestSample_HasTheManifestsColumns(t *testing.T) {
 	looks := []hostabi.ManifestColumn{{Name: "obs", DType: hostabi.U8}, {Name: "obs/1"}, {Name: "action", DType: hostabi.F32}, {Name: "active"},
 		{Name: "reset_param/1"}, {Name: "info"}, {Name: "shaped_reward"}, {Name: "of_its_own"}}
-	s, err := sampleFor(looks)
+	s, err := sampleFor(looks, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +224,41 @@ func TestSample_HasTheManifestsColumns(t *testing.T) {
 func TestRun_FindsWritesIntoWhatIsRead(t *testing.T) {
 	for trespass, want := range map[int64]string{0: "C07 ok: columns to read are as they came", 1: "C07 FAIL: it writes into reward, where nobody but it sees that"} {
 		results := Run(Options{Make: module(t, "../../cmd/rlhost/testdata/guests/agreed.wasm"), Configure: plugintest.DecodeTable(map[string]any{"trespass": trespass})})
-		last := results[len(results)-1]
+		last := results[6]
 		if got := last.ID + " " + string(last.Verdict) + ": " + last.Detail; !strings.EqualFold(got, want) {
 			t.Errorf("trespass = %d: %s, want %s", trespass, got, want)
+		}
+	}
+}
+
+// A component that plays a policy writes the actions that it is asked for and no others: C08 names the first that is wrong.
+func TestRun_LooksAtTheActions(t *testing.T) {
+	const path = "../../cmd/rlhost/testdata/guests/scribbles.wasm"
+	for _, c := range []struct {
+		fault  int64
+		policy string
+		want   string
+	}{
+		{0, "rules", "C08 ok: 14 actions"},
+		{0, "", "C08 ok: 28 actions"},
+		{1, "", "C08 FAIL: request 2: it does not write action of row 1, environment 0, agent 1, and 12 of 28 actions in all"},
+		{1, "rules", "C08 FAIL: request 2: it does not write action of row 1, environment 1, agent 1, and 6 of 14 actions in all"},
+		{2, "", "C08 FAIL: request 1: it writes action of row 0, environment 0, agent 1, which is not asked for"},
+		{3, "rules", "C08 FAIL: request 1: it writes action of row 0, environment 0, agent 0, which is not asked for"},
+		{4, "", "C08 FAIL: request 8: it writes action of row 15, environment 0, agent 1, which is not asked for"},
+		{5, "", "C08 FAIL: request 1: it writes action of row 1, environment 0, agent 0, which is not asked for"},
+	} {
+		table := map[string]any{"fault": c.fault}
+		if c.policy != "" {
+			table["policy"] = c.policy
+		}
+		results := Run(Options{Make: module(t, path), Configure: plugintest.DecodeTable(table)})
+		last := results[len(results)-1]
+		if got := last.ID + " " + string(last.Verdict) + ": " + last.Detail; !strings.EqualFold(got, c.want) {
+			t.Errorf("fault %d, policy %q: %s, want %s", c.fault, c.policy, got, c.want)
+		}
+		if bad := verdicts(results[:7]); len(bad) > 0 {
+			t.Errorf("fault %d: %v", c.fault, bad)
 		}
 	}
 }

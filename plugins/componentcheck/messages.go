@@ -46,12 +46,12 @@ type item struct {
 
 // itemsFor returns the messages to play to the slots of a component: the recorded messages with their payloads, else made-up
 // ones; and the slots for which there are none.
-func itemsFor(m *component.Manifest, looks []hostabi.ManifestColumn, recorded []Message) (items []item, silent []string, err error) {
+func itemsFor(m *component.Manifest, looks []hostabi.ManifestColumn, policy string, recorded []Message) (items []item, silent []string, err error) {
 	for _, x := range recorded {
 		items = append(items, itemsOf(m, x)...)
 	}
 	if len(recorded) == 0 {
-		if items, err = madeUp(m, looks); err != nil {
+		if items, err = madeUp(m, looks, policy); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -89,8 +89,8 @@ func keyOf(schema arena.Schema) arena.Schema {
 const rounds = 8
 
 // madeUp returns some messages for each slot; none for payloads that are the component's own.
-func madeUp(m *component.Manifest, looks []hostabi.ManifestColumn) (items []item, err error) {
-	sample, err := sampleFor(looks)
+func madeUp(m *component.Manifest, looks []hostabi.ManifestColumn, policy string) (items []item, err error) {
+	sample, err := sampleFor(looks, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,10 @@ func messageFor(payload string, i int) (m hostabi.Message, err error) {
 	case component.PayloadTrajectory:
 		return hostabi.Message{PolicyVersion: uint64(i)}, nil
 	case component.PayloadRequest:
-		return trajectory.ActRequest{T: i, Step: uint64(i)}.Message(), nil
+		if i == rounds-1 { // after the last step there is no action to write
+			i = sampleSteps
+		}
+		return trajectory.ActRequest{T: i, Step: uint64(i), ValueOnly: i == sampleSteps}.Message(), nil
 	case component.PayloadResets, component.PayloadRewards, component.PayloadObserve:
 		return trajectory.BlockRequest{Step: uint64(16 * i)}.Message(), nil
 	}

@@ -3,6 +3,7 @@ package componentcheck
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -17,9 +18,12 @@ const (
 	sampleValues = 8   // of a choice
 )
 
-// sampleFor returns the layout of made up blocks: two agents that take turns, and each column that the component says it looks at,
+// otherPolicy plays where the component's does not.
+const otherPolicy = "other"
+
+// sampleFor returns the layout of made up blocks: two agents that take turns, two policies if the component plays one by name, and each column that the component says it looks at,
 // of the type that it wants, on pages that can be granted.
-func sampleFor(looks []hostabi.ManifestColumn) (*trajectory.Schema, error) {
+func sampleFor(looks []hostabi.ManifestColumn, policy string) (*trajectory.Schema, error) {
 	wants := map[trajectory.Column]hostabi.DType{}
 	for _, c := range looks {
 		if column, ok := trajectory.ParseColumn(c.Name); ok {
@@ -40,7 +44,13 @@ func sampleFor(looks []hostabi.ManifestColumn) (*trajectory.Schema, error) {
 		spec.Tensors = append(spec.Tensors, t)
 	}
 	addTo(add, wants)
-	s, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: sampleSteps, Envs: sampleEnvs, Granted: "action reset_param reward shaped_reward"})
+	shape := trajectory.Shape{Steps: sampleSteps, Envs: sampleEnvs, Granted: "action reset_param reward shaped_reward"}
+	if policy != "" {
+		names := []string{policy, otherPolicy + strings.Repeat("s", len(policy))}
+		slices.Sort(names)
+		shape.Policies = strings.Join(names, " ")
+	}
+	s, err := trajectory.NewSchema(spec, shape)
 	if err != nil {
 		return nil, fmt.Errorf("no blocks can be made up for the columns that it looks at, so give it a recording: %w", err)
 	}
@@ -110,6 +120,11 @@ func blockOf(s *trajectory.Schema, i int) []byte {
 		for k := row % sampleAgents; k < len(active); k += sampleAgents {
 			active[k] = 1
 		}
+	}
+	policies := t.Bytes(trajectory.Policy) // each plays both agents
+	for k := range policies {
+		row, env := k/s.Rows(), k%s.Rows()/sampleAgents
+		policies[k] = byte((row/sampleAgents + env) % 2)
 	}
 	if s.Has(trajectory.Mask) {
 		mask := t.Bytes(trajectory.Mask)

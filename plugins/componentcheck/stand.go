@@ -55,6 +55,7 @@ type stand struct {
 	arenas  map[any]*arena.Arena
 	log     bytes.Buffer
 	failed  error
+	acting  *acting // or nil
 }
 
 // begin starts an instance, perhaps from a state.
@@ -201,6 +202,9 @@ func (s *stand) playOne(x *item, to *bus.Signal, items int) error {
 func (s *stand) request(x *item, to *bus.Signal, loan arena.Loan) error {
 	m := x.message
 	m.Handle, m.Sender = loan.Handle(), 2
+	if s.acting != nil {
+		s.acting.prepare(x, loan.Bytes())
+	}
 	before := len(s.sent)
 	if err := cmp.Or(to.Emit(m), s.settle()); err != nil {
 		return err
@@ -214,6 +218,9 @@ func (s *stand) request(x *item, to *bus.Signal, loan arena.Loan) error {
 	}
 	if answers != 1 && s.wrong == "" {
 		s.wrong = fmt.Sprintf("request %d has %d answers", s.asked, answers)
+	}
+	if s.acting != nil {
+		s.acting.look(x, loan.Bytes(), s.asked)
 	}
 	s.look()
 	return nil
