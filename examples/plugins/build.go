@@ -133,6 +133,9 @@ func (g Guest) SourceHash() (string, error) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
+		if strings.HasSuffix(strings.TrimSuffix(file, filepath.Ext(file)), "_test") {
+			continue // of no module
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return "", err
