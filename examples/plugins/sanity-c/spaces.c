@@ -12,8 +12,11 @@ typedef struct {
     int32_t answer[QUESTIONS];
 } Spaces;
 
-static const rl_named seen[] = {
-    {"picture", RL_IMAGE(SIDE, SIDE, 1)}, {"notes/numbers", RL_BOX(RL_I8, -MOST, MOST, COUNT)}, {"notes/clue", RL_DISCRETE(CLUES)}};
+#define SEEN(X)                                                                                                \
+    X(picture, "picture", uint8_t, RL_IMAGE(SIDE, SIDE, 1))                                                    \
+    X(numbers, "notes/numbers", int8_t, RL_BOX(RL_I8, -MOST, MOST, COUNT))                                     \
+    X(clue, "notes/clue", int32_t, RL_DISCRETE(CLUES))
+RL_DICT(Seen, seen, SEEN)
 
 static bool setup(Spaces *spaces, rl_config *config)
 {
@@ -22,28 +25,26 @@ static bool setup(Spaces *spaces, rl_config *config)
     return true;
 }
 
-static void reset(Spaces *spaces, rl_rng *rng, void *const *obs)
+static void reset(Spaces *spaces, rl_rng *rng, const Seen *obs)
 {
-    uint8_t *picture = (uint8_t *)obs[PICTURE];
-    int8_t *numbers = (int8_t *)obs[NUMBERS];
     int32_t white = 0, sum = 0;
     uint64_t bits = rl_next(rng);
     for (int32_t i = 0; i < PIXELS; i++) {
         int32_t lit = bits >> i & 1;
         white += lit;
-        picture[i] = lit ? 255 : 0;
+        obs->picture[i] = lit ? 255 : 0;
     }
     for (int32_t i = 0; i < COUNT; i++) {
-        numbers[i] = (int8_t)((int32_t)rl_below(rng, 2 * MOST + 1) - MOST);
-        sum += numbers[i];
+        obs->numbers[i] = (int8_t)((int32_t)rl_below(rng, 2 * MOST + 1) - MOST);
+        sum += obs->numbers[i];
     }
     spaces->answer[PICTURE] = white > PIXELS / 2;
     spaces->answer[NUMBERS] = sum > 0;
-    spaces->answer[CLUE] = *(int32_t *)obs[CLUE] = (int32_t)rl_below(rng, CLUES);
+    spaces->answer[CLUE] = *obs->clue = (int32_t)rl_below(rng, CLUES);
 }
 
 // step shows the next questions already: what is seen at the end of an episode matters to nobody.
-static void step(Spaces *spaces, rl_rng *rng, const int32_t *action, void *const *obs, rl_result *out)
+static void step(Spaces *spaces, rl_rng *rng, const int32_t *action, const Seen *obs, rl_result *out)
 {
     int32_t right = 0;
     for (int32_t i = 0; i < QUESTIONS; i++) right += action[i] == spaces->answer[i];

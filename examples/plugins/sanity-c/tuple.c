@@ -12,8 +12,11 @@ typedef struct {
     float wheel;
 } Tuple;
 
-static const rl_named acts[] = {
-    {"lamps", RL_MULTI_BINARY(LAMPS)}, {"drive/gear", RL_DISCRETE_FROM(LOWEST, GEARS)}, {"drive/wheel", RL_BOX(RL_F32, -1, 1, 1)}};
+#define ACTS(X)                                                                                                \
+    X(lamps, "lamps", const int32_t, RL_MULTI_BINARY(LAMPS))                                                   \
+    X(gear, "drive/gear", const int32_t, RL_DISCRETE_FROM(LOWEST, GEARS))                                      \
+    X(wheel, "drive/wheel", const float, RL_BOX(RL_F32, -1, 1, 1))
+RL_DICT(Acts, acts, ACTS)
 
 static bool setup(Tuple *tuple, rl_config *config)
 {
@@ -44,13 +47,11 @@ static void mask(void *all, uint32_t i, uint8_t *legal)
 }
 
 // step shows the next panel already: what is seen at the end of an episode matters to nobody.
-static void step(Tuple *tuple, rl_rng *rng, const void *const *action, float *obs, rl_result *out)
+static void step(Tuple *tuple, rl_rng *rng, const Acts *action, float *obs, rl_result *out)
 {
-    const int32_t *lamps = (const int32_t *)action[0], *gear = (const int32_t *)action[1];
-    const float *wheel = (const float *)action[2];
-    int32_t right = *gear == tuple->gear;
-    for (int32_t i = 0; i < LAMPS; i++) right += lamps[i] == tuple->lamps[i];
-    float away = *wheel > tuple->wheel ? *wheel - tuple->wheel : tuple->wheel - *wheel;
+    int32_t right = *action->gear == tuple->gear;
+    for (int32_t i = 0; i < LAMPS; i++) right += action->lamps[i] == tuple->lamps[i];
+    float wheel = *action->wheel, away = wheel > tuple->wheel ? wheel - tuple->wheel : tuple->wheel - wheel;
     out->reward = ((float)right + (away < 1 ? 1 - away : 0)) / (LAMPS + 2);
     out->terminated = true;
     reset(tuple, rng, obs);
