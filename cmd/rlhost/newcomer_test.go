@@ -30,6 +30,7 @@ var newcomers = map[string]newcomer{
 	"C":    environmentIn("C", "clang"),
 	"Go":   environmentIn("Go", "go"),
 	"Rust": environmentIn("Rust", "cargo"),
+	"Zig":  environmentIn("Zig", "zig"),
 	"Shaper": {page: "docs/start/component.md", needs: []string{"clang"},
 		prints: []string{"ended (env_steps)", " 0 failed", "pipeline.toml: ok", "shaped [reply] → rollout", "target reached", "evaluation: return 9"}},
 	"Gymnasium": {page: "docs/start/gymnasium.md", needs: []string{".venv"},
@@ -87,6 +88,11 @@ func (f *follower) prepare(t *testing.T, needs []string) {
 		switch what {
 		case "clang": // which Debian calls clang-19
 			if err := os.Symlink(testkit.Needs(t, "clang-19", "clang"), filepath.Join(f.tools, "clang")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case "zig": // which the package ziglang calls python-zig
+			if err := os.Symlink(testkit.Needs(t, filepath.Join(f.root, ".venv/bin/python-zig")), filepath.Join(f.tools, "zig")); err != nil {
 				t.Fatal(err)
 			}
 			continue

@@ -47,6 +47,7 @@ func Guests() []Guest {
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
+		{Module: "cartpole-zig/cartpole.wasm", Env: "cartpole", Language: zig()},
 		{Module: "center-c/center.wasm", Env: "center", Language: c(), Component: true, Wrapper: true, Committed: true},
 		{Module: "chase-c/chase.wasm", Env: "chase", Language: c(), Committed: true, Builtin: "chase@1"},
 		{Module: "chooser-c/chooser.wasm", Env: "chooser", Language: c(), Component: true, Committed: true},
@@ -56,6 +57,7 @@ func Guests() []Guest {
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
+		{Module: "corridor-zig/corridor.wasm", Env: "corridor", Language: zig()},
 		{Module: "curriculum-c/curriculum.wasm", Env: "curriculum", Language: c(), Component: true, Committed: true},
 		{Module: "curriculum-c/walk.wasm", Env: "walk", Language: c(), Committed: true},
 		{Module: "curriculum-rust/curriculum.wasm", Env: "curriculum", Language: rust(), Component: true},
@@ -139,6 +141,24 @@ func rust() Language {
 			Build: []string{"cargo", "build", "--quiet", "--offline", "--release", "--target", target, "--target-dir", "target",
 				"--config", "target." + target + `.rustflags=["--remap-path-prefix={root}=rlhost"]`},
 			Output: "target/" + target + "/release/{env}.wasm",
+		}},
+	}
+}
+
+// zig has the compiler of the project's own Python environment.
+func zig() Language {
+	python := "{root}/.venv/bin/python"
+	build := func(args ...string) []string {
+		return append([]string{python, "-m", "ziglang", "build-exe", "-target", "wasm32-freestanding", "-fno-entry", "-femit-bin={module}"}, args...)
+	}
+	return Language{
+		Name:    "Zig",
+		Sources: []string{"sdk/zig/*.zig", "sdk/c/*.h", "sdk/c/rl_guest.c", "{folder}/*.zig"},
+		Compilers: []Compiler{{
+			Version: []string{python, "-c", "import importlib.metadata as m; print('zig', m.version('ziglang'))"},
+			Probe:   []string{python, "-m", "ziglang", "version"},
+			Build: build("-mcpu=generic+simd128+bulk_memory", "-OReleaseFast", "-fstrip", "--dep", "rlhost", "-Mroot={env}.zig",
+				"-I", "{root}/sdk/c", "-cflags", "-O3", "--", "{root}/sdk/c/rl_guest.c", "-Mrlhost={root}/sdk/zig/rlhost.zig"),
 		}},
 	}
 }

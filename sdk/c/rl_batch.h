@@ -43,7 +43,7 @@ void __wasm_call_ctors(void);
 RL_EXPORT(_initialize) void rl_initialize(void) { __wasm_call_ctors(); }
 #endif
 
-#include "rl_guest.h"
+#include "rl_host_memory.h"
 
 RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? rl_batches[batch] : NULL; }
 
@@ -305,6 +305,9 @@ RL_INLINE bool rl_half_saved(void)
 
 static bool rl_described(rl_config *config, rl_env *env)
 {
+#ifdef RL_FILLED_IN
+    if (!rl_fill_in(config)) return false;
+#endif
     *env = rl_the_env;
     if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
     if (env->action_count > RL_MAX_ACTIONS) return rl_fail("more than 16 actions");

@@ -27,7 +27,7 @@
 #define RL_COMPONENT_H
 
 #include "rl_component_abi.h"
-#include "rl_guest.h"
+#include "rl_host_memory.h"
 
 // rl_message is a message as a slot gets it and as rl_emit sends it: pass m itself on, or a struct of one's own.
 typedef rl_component_message rl_message;

@@ -177,8 +177,11 @@ RL_QUIET static void rl_not_saved(void *state, uint32_t i, uint8_t *to) { (void)
 static uint32_t rl_current;                   // index of the environment being stepped
 static const rl_tensor *rl_params RL_QUIET; // reset parameters of all environments; NULL or without memory where the host has none
 
-// The author's file ends with the definition.
-#ifdef __cplusplus
+// The author's file ends with the definition. That of rl_guest.c is filled in by rl_fill_in whenever it is described.
+#ifdef RL_FILLED_IN
+static rl_env rl_the_env;
+static bool rl_fill_in(rl_config *config);
+#elif defined(__cplusplus)
 namespace { extern const rl_env rl_the_env; }
 #else
 static const rl_env rl_the_env;

@@ -4,7 +4,7 @@
 //
 // The layer of rl_env.h is for one group. This is written against the ABI itself, with what rl_author.h has for authors: it shows
 // what that layer does for others.
-#include "rl_guest.h"
+#include "rl_host_memory.h"
 
 #define HUNTERS 3
 #define AGENTS (HUNTERS + 1) // the prey is the last

@@ -11,8 +11,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// templateData is the data of a language's template: the ABIs of environments and of components.
-type templateData struct{ Env, Component abiData }
+// templateData is the data of a language's template: the ABIs of environments and of components; see Object, too.
+type templateData struct {
+	Env, Component abiData
+	root           string
+}
 
 // abiData is an ABI of guests. Names are the views' names, but structs have hostabi's; a Doc is one line.
 type abiData struct {
@@ -56,7 +59,7 @@ func templated(root string, env, component *model) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := templateData{env.data(hostabi.EnvABI), component.data(hostabi.ComponentABI)}
+	data := templateData{env.data(hostabi.EnvABI), component.data(hostabi.ComponentABI), root}
 	var views []view
 	for _, file := range files {
 		text, err := os.ReadFile(file)

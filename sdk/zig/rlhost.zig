@@ -1,0 +1,370 @@
+//! Environments in Zig, over the object of sdk/c/rl_guest.c.
+//!
+//!     const rl = @import("rlhost");
+//!
+//!     const Walk = struct {                                             // the state of one environment
+//!         position: i32 = 0,
+//!
+//!         pub const name = "walk@1";
+//!         pub const action = rl.discrete(2);
+//!         pub const obs = rl.box(f32, 0, 1, .{1});
+//!
+//!         pub fn init(config: rl.Config) rl.Error!Walk                  // once; read arguments
+//!         pub fn reset(walk: *Walk, rng: *rl.Rng, seen: []f32) void     // write the first observation
+//!         pub fn step(walk: *Walk, rng: *rl.Rng, move: []const i32, seen: []f32, out: *rl.Result) void
+//!     };
+//!
+//!     comptime {
+//!         rl.environment(Walk);
+//!     }
+//!
+//! Several observations are a struct of spaces, `pub const obs = .{ .map = rl.box(u8, 0, 3, .{ 9, 9 }), .gold = rl.discrete(100) }`;
+//! seen is then a rl.Rows(Walk.obs), and seen.at("gold") the elements of one. Several actions are the same. Of several agents,
+//! `pub const agents = 4`, the rows lie one behind the other, and out is a slice of a result for each.
+
+const std = @import("std");
+const c = @import("guest.zig");
+
+/// What init returns after `fail`.
+pub const Error = error{Refused};
+
+/// What the pipeline gives under args. A key that nobody asks for is an error that names it.
+pub const Config = struct {
+    handle: *anyopaque,
+
+    pub fn integer(config: Config, key: [:0]const u8, fallback: i64) i64 {
+        return c.rl_guest_integer(config.handle, key, fallback);
+    }
+    pub fn number(config: Config, key: [:0]const u8, fallback: f64) f64 {
+        return c.rl_guest_number(config.handle, key, fallback);
+    }
+    pub fn truth(config: Config, key: [:0]const u8, fallback: bool) bool {
+        return c.rl_guest_truth(config.handle, key, fallback);
+    }
+    /// Valid during the call.
+    pub fn text(config: Config, key: [:0]const u8, fallback: [:0]const u8) []const u8 {
+        var len: u32 = 0;
+        return c.rl_guest_text(config.handle, key, fallback, &len).?[0..len];
+    }
+};
+
+/// The random stream of one environment (splitmix64), the same in every SDK.
+pub const Rng = extern struct {
+    state: u64,
+
+    /// 64 random bits.
+    pub inline fn next(rng: *Rng) u64 {
+        rng.state +%= 0x9E3779B97F4A7C15;
+        var z = rng.state;
+        z = (z ^ (z >> 30)) *% 0xBF58476D1CE4E5B9;
+        z = (z ^ (z >> 27)) *% 0x94D049BB133111EB;
+        return z ^ (z >> 31);
+    }
+    /// From low to high.
+    pub inline fn uniform(rng: *Rng, low: f32, high: f32) f32 {
+        const unit = @as(f32, @floatFromInt(@as(i32, @intCast(rng.next() >> 40)))) * 0x1p-24;
+        return low + (high - low) * unit;
+    }
+    /// From 0 to n-1, or 0 if n is 0.
+    pub inline fn below(rng: *Rng, n: u32) u32 {
+        return @truncate(((rng.next() >> 32) * n) >> 32);
+    }
+};
+
+/// What a step says besides its observation; it starts as zero. If both flags are set, terminated wins.
+pub const Result = extern struct {
+    reward: f32 = 0,
+    terminated: bool = false,
+    truncated: bool = false,
+    /// With `pub const discounted = true`: of what follows, 0 to 1.
+    discount: f32 = 0,
+    /// Those of `pub const infos`, in their order.
+    infos: [*]f32 = undefined,
+};
+
+/// The elements of an observation or an action.
+pub const Space = struct {
+    Element: type,
+    kind: enum { box, discrete, multi_discrete, multi_binary, image },
+    low: f32 = 0,
+    high: f32 = 0,
+    first: i32 = 0,
+    numbers: []const u32, // shape of a box or image, values of a discrete space or of each element, elements of multi_binary
+    scale: f32 = 0,
+
+    /// What the host multiplies an element by where it enters a network.
+    pub fn scaled(comptime space: Space, comptime factor: f32) Space {
+        var other = space;
+        other.scale = factor;
+        return other;
+    }
+    /// The same space with another first value, if it is discrete.
+    pub fn from(comptime space: Space, comptime first: i32) Space {
+        var other = space;
+        other.first = first;
+        return other;
+    }
+    fn elements(comptime space: Space) usize {
+        var n: usize = 1;
+        switch (space.kind) {
+            .box, .image => for (space.numbers) |dim| {
+                n *= dim;
+            },
+            .discrete => {},
+            .multi_discrete => n = space.numbers.len,
+            .multi_binary => n = space.numbers[0],
+        }
+        return n;
+    }
+};
+
+fn list(comptime numbers: anytype) []const u32 {
+    const kept: [numbers.len]u32 = numbers;
+    return &kept;
+}
+
+/// A tensor of u8, i8, i16, i32, i64 or f32, from low to high; equal bounds mean unbounded. That of an action is of f32.
+pub fn box(comptime Element: type, comptime low: f32, comptime high: f32, comptime shape: anytype) Space {
+    return .{ .Element = Element, .kind = .box, .low = low, .high = high, .numbers = list(shape) };
+}
+/// One i32 from 0 to values-1.
+pub fn discrete(comptime values: u32) Space {
+    return .{ .Element = i32, .kind = .discrete, .numbers = list(.{values}) };
+}
+/// Several, with so many values each.
+pub fn multiDiscrete(comptime values: anytype) Space {
+    return .{ .Element = i32, .kind = .multi_discrete, .numbers = list(values) };
+}
+/// n of 0 or 1.
+pub fn multiBinary(comptime n: u32) Space {
+    return .{ .Element = i32, .kind = .multi_binary, .numbers = list(.{n}) };
+}
+/// A picture of u8.
+pub fn image(comptime height: u32, comptime width: u32, comptime channels: u32) Space {
+    return .{ .Element = u8, .kind = .image, .numbers = list(.{ height, width, channels }) };
+}
+
+/// How the values of an info become one in an episode.
+pub const Gather = enum(u32) { last, sum, mean, max, min };
+
+/// An info: `pub const infos = .{ .score = rl.Gather.sum }` is told as out.infos[0].
+/// An argument: `pub const args = .{ .length = rl.Arg{ .kind = .integer, .value = "8", .doc = "cells", .min = 2, .max = 1000 } }`.
+pub const Arg = struct {
+    kind: enum(u32) { integer = 1, number, truth, text, choice },
+    value: [:0]const u8,
+    doc: [:0]const u8 = "",
+    min: f64 = 0,
+    max: f64 = 0,
+    choices: [:0]const u8 = "",
+    affects_spaces: bool = false,
+};
+
+/// The rows of several observations: at("gold") has the elements of one, of("gold", k) those of agent k.
+pub fn Rows(comptime spaces: anytype) type {
+    return Named(spaces, false);
+}
+/// The same of several actions.
+pub fn Moves(comptime spaces: anytype) type {
+    return Named(spaces, true);
+}
+
+fn Named(comptime spaces: anytype, comptime read_only: bool) type {
+    return struct {
+        rows: [*]const *anyopaque,
+
+        fn Elements(comptime field: []const u8) type {
+            const Element = @field(spaces, field).Element;
+            return if (read_only) []const Element else []Element;
+        }
+        pub inline fn at(all: @This(), comptime field: []const u8) Elements(field) {
+            return all.of(field, 0);
+        }
+        pub inline fn of(all: @This(), comptime field: []const u8, k: usize) Elements(field) {
+            const n = comptime @field(spaces, field).elements();
+            return slice(@field(spaces, field), all.rows[comptime place(spaces, field)], k + 1)[k * n ..][0..n];
+        }
+    };
+}
+
+fn place(comptime spaces: anytype, comptime field: []const u8) usize {
+    return std.meta.fieldIndex(@TypeOf(spaces), field) orelse @compileError("no space has the name " ++ field);
+}
+
+inline fn slice(comptime space: Space, row: *anyopaque, agents: usize) []space.Element {
+    return @as([*]space.Element, @ptrCast(@alignCast(row)))[0 .. space.elements() * agents];
+}
+
+/// Sets the text that the host shows, for init to return the error.
+pub fn fail(text: []const u8) Error {
+    _ = c.rl_guest_fail(text.ptr, text.len);
+    return Error.Refused;
+}
+
+/// Reset parameter k, see `pub const params`.
+pub fn param(k: u32) f32 {
+    return c.rl_guest_param(k);
+}
+
+/// Sends a line to the host's log; the pipeline must grant "log".
+pub fn log(level: enum(u32) { debug, info, warning, err }, text: [:0]const u8) void {
+    c.rl_guest_log(@backingInt(level), text);
+}
+
+/// For the root file, `pub const panic = rl.panic;`: a panic's text reaches the host, which shows the lines of a module with names.
+pub const panic = std.debug.FullPanic(struct {
+    fn die(text: []const u8, _: ?usize) noreturn {
+        c.rl_guest_die(text.ptr, text.len, null, 0, 0);
+    }
+}.die);
+
+/// In `pub fn describe(config)`, where limits depend on arguments: steps after which the environment itself truncates.
+pub const limit = c.rl_guest_limit;
+
+/// Mathematics with the same bits on every machine.
+pub const sin = c.rl_guest_sin;
+pub const cos = c.rl_guest_cos;
+pub const tan = c.rl_guest_tan;
+pub const atan2 = c.rl_guest_atan2;
+pub const exp = c.rl_guest_exp;
+pub const ln = c.rl_guest_ln;
+pub const pow = c.rl_guest_pow;
+pub const tanh = c.rl_guest_tanh;
+
+/// Makes the module's environment of a struct. Further declarations, all optional: agents, apart (each agent ends by its own
+/// result), limit, max_envs, infos, args, params (how many), discounted; the functions describe(config), mask(self,
+/// []u8), active(self, []u8), render(self, []u8) usize, drop(self), and save(self, []u8), load(self, []const u8) bool
+/// with save_bytes and state_version: without them its bytes are saved, so that it must hold no pointers.
+pub fn environment(comptime Env: type) void {
+    const Made = Guest(Env);
+    @export(&Made.describe, .{ .name = "rl_guest_describe" });
+}
+
+fn Guest(comptime Env: type) type {
+    return struct {
+        const agents: usize = if (@hasDecl(Env, "agents")) Env.agents else 1;
+        const several_obs = @TypeOf(Env.obs) != Space;
+        const several_actions = @TypeOf(Env.action) != Space;
+
+        fn describe(config: *anyopaque) callconv(.c) bool {
+            c.rl_guest_env(Env.name, @sizeOf(Env), setup, reset, step);
+            spaces(0, Env.obs);
+            spaces(1, Env.action);
+            if (@hasDecl(Env, "limit")) c.rl_guest_limit(Env.limit);
+            if (@hasDecl(Env, "max_envs")) c.rl_guest_max_envs(Env.max_envs);
+            if (agents > 1) c.rl_guest_agents(agents, @intFromBool(@hasDecl(Env, "apart") and Env.apart));
+            if (@hasDecl(Env, "discounted") and Env.discounted) c.rl_guest_discount();
+            if (@hasDecl(Env, "params")) c.rl_guest_params(Env.params);
+            if (@hasDecl(Env, "infos")) inline for (comptime std.meta.fieldNames(@TypeOf(Env.infos))) |field|
+                c.rl_guest_info(field, @backingInt(@field(Env.infos, field)));
+            if (@hasDecl(Env, "args")) inline for (comptime std.meta.fieldNames(@TypeOf(Env.args))) |field| {
+                const a: Arg = @field(Env.args, field);
+                c.rl_guest_argument(field, @backingInt(a.kind), a.value, a.doc, a.min, a.max, a.choices, a.affects_spaces);
+            };
+            if (@hasDecl(Env, "mask")) c.rl_guest_use_mask(mask);
+            if (@hasDecl(Env, "active")) c.rl_guest_use_active(active);
+            if (@hasDecl(Env, "render")) c.rl_guest_use_render(render);
+            if (@hasDecl(Env, "drop")) c.rl_guest_use_drop(drop);
+            if (@hasDecl(Env, "save")) c.rl_guest_use_save(if (@hasDecl(Env, "state_version")) Env.state_version else 0, Env.save_bytes, save, load);
+            if (!several_obs and !several_actions and agents == 1) c.rl_guest_use_many(many);
+            if (@hasDecl(Env, "describe")) Env.describe(.{ .handle = config });
+            return true;
+        }
+
+        fn spaces(part: u32, comptime given: anytype) void {
+            if (@TypeOf(given) == Space) return declare(part, null, given);
+            inline for (comptime std.meta.fieldNames(@TypeOf(given))) |field| declare(part, field, @field(given, field));
+        }
+
+        fn declare(part: u32, field: ?[*:0]const u8, comptime s: Space) void {
+            const n: u32 = s.numbers.len;
+            const row = switch (s.kind) {
+                .box => c.rl_guest_box(part, field, code(s.Element), s.low, s.high, n, s.numbers.ptr),
+                .discrete => c.rl_guest_discrete(part, field, s.first, s.numbers[0]),
+                .multi_discrete => c.rl_guest_multi_discrete(part, field, n, s.numbers.ptr),
+                .multi_binary => c.rl_guest_multi_binary(part, field, s.numbers[0]),
+                .image => c.rl_guest_image(part, field, s.numbers[0], s.numbers[1], s.numbers[2]),
+            };
+            if (s.scale != 0) c.rl_guest_scale(part, row, s.scale);
+        }
+
+        fn code(comptime Element: type) u32 {
+            return switch (Element) {
+                u8 => c.types.U8,
+                i8 => c.types.I8,
+                i16 => c.types.I16,
+                i32 => c.types.I32,
+                i64 => c.types.I64,
+                f32 => c.types.F32,
+                else => @compileError("elements are of u8, i8, i16, i32, i64 or f32"),
+            };
+        }
+
+        inline fn self(env: *anyopaque) *Env {
+            return @ptrCast(@alignCast(env));
+        }
+        inline fn seen(rows: [*]const *anyopaque) if (several_obs) Rows(Env.obs) else []Env.obs.Element {
+            return if (several_obs) .{ .rows = rows } else slice(Env.obs, rows[0], agents);
+        }
+        inline fn moves(rows: [*]const *anyopaque) if (several_actions) Moves(Env.action) else []const Env.action.Element {
+            return if (several_actions) .{ .rows = rows } else slice(Env.action, rows[0], agents);
+        }
+
+        fn setup(env: *anyopaque, config: *anyopaque) callconv(.c) bool {
+            self(env).* = Env.init(.{ .handle = config }) catch return false;
+            return true;
+        }
+        fn reset(env: *anyopaque, rng: *Rng, obs: [*]const *anyopaque) callconv(.c) void {
+            Env.reset(self(env), rng, seen(obs));
+        }
+        fn step(env: *anyopaque, rng: *Rng, action: [*]const *anyopaque, obs: [*]const *anyopaque, out: [*]Result) callconv(.c) void {
+            Env.step(self(env), rng, moves(action), seen(obs), if (agents > 1) out[0..agents] else &out[0]);
+        }
+        fn many(env: *anyopaque, count: u32, r: *const c.Many) callconv(.c) void {
+            const all: [*]Env = @ptrCast(@alignCast(env));
+            for (0..count) |i| {
+                var out: Result = .{};
+                r.current.* = r.index + i;
+                const action: []const Env.action.Element = slice(Env.action, r.action + i * r.next_action, 1);
+                Env.step(&all[i], &r.rng[i], action, slice(Env.obs, r.obs + i * r.next_obs, 1), &out);
+                @as(*align(1) f32, @ptrCast(r.reward + i * r.next_reward)).* = out.reward;
+                r.terminated[i * r.next_terminated] = @intFromBool(out.terminated);
+                r.truncated[i * r.next_truncated] = @intFromBool(out.truncated);
+            }
+        }
+        fn drop(env: *anyopaque) callconv(.c) void {
+            self(env).drop();
+        }
+        fn mask(env: *anyopaque, legal: [*]u8) callconv(.c) void {
+            self(env).mask(legal[0 .. agents * choices()]);
+        }
+        fn choices() usize {
+            if (!several_actions) return values(Env.action);
+            var n: usize = 0;
+            inline for (comptime std.meta.fieldNames(@TypeOf(Env.action))) |field| n += values(@field(Env.action, field));
+            return n;
+        }
+        fn values(comptime s: Space) usize {
+            var n: usize = 0;
+            switch (s.kind) {
+                .box, .image => {},
+                .multi_binary => n = 2 * s.numbers[0],
+                .discrete, .multi_discrete => for (s.numbers) |k| {
+                    n += k;
+                },
+            }
+            return n;
+        }
+        fn active(env: *anyopaque, acts: [*]u8) callconv(.c) void {
+            self(env).active(acts[0..agents]);
+        }
+        fn render(env: *anyopaque, to: [*]u8, cap: u32) callconv(.c) u32 {
+            return self(env).render(to[0..cap]);
+        }
+        fn save(env: *anyopaque, to: [*]u8) callconv(.c) void {
+            self(env).save(to[0..Env.save_bytes]);
+        }
+        fn load(env: *anyopaque, from: ?[*]const u8) callconv(.c) bool {
+            return self(env).load(from.?[0..Env.save_bytes]);
+        }
+    };
+}
