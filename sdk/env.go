@@ -71,9 +71,15 @@ type ParamTaker interface {
 }
 
 // Rewarder sets the result of each agent after each step: results has one element per agent, which begins as the result of
-// Step. Its flags count if Spec.Apart is set; else the flags of Step do.
+// Step. Its flags count if Spec.Apart or Spec.Respawn is set; else the flags of Step do.
 type Rewarder interface {
 	Reward(results []Result)
+}
+
+// Respawner is an environment of Spec.Respawn. It gets last once, before its first Reset: in Step, last(agent) says that what the agent's row
+// of the observations shows now is the last observation of its life.
+type Respawner interface {
+	SetLast(last func(agent int))
 }
 
 // TurnTaker says which agents act in the next step: acts has one element per agent, which begins as 1; 0 = it does not. The action
@@ -124,6 +130,11 @@ type BatchTurnTaker interface {
 	Active(i int, acts []uint8)
 }
 
+// BatchRespawner is a Batch, DictBatch or CompositeBatch of Spec.Respawn; see Respawner. last names the environment, too.
+type BatchRespawner interface {
+	SetLast(last func(i, agent int))
+}
+
 // BatchParamTaker is a Batch, DictBatch or CompositeBatch that gets the reset parameters of environment i before each Reset; see
 // ParamTaker.
 type BatchParamTaker interface {
@@ -138,8 +149,8 @@ type BatchSaver interface {
 }
 
 // Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], all others [n]. With several agents
-// they are actions [n, agents, action…], observations [n, agents, obs…], rewards [n, agents], and so are flags where Spec.Apart is
-// set. Flags are 0 or 1. They are valid during the call only.
+// they are actions [n, agents, action…], observations [n, agents, obs…], rewards [n, agents], and so are flags where Spec.Apart or
+// Spec.Respawn is set. Flags are 0 or 1. They are valid during the call only.
 type Rows[A Action, O Element] struct {
 	Actions               []A
 	Obs                   []O

@@ -22,6 +22,7 @@ typedef struct rl_batch {
     void *row[RL_MAX_OBSERVATIONS], *move[RL_MAX_ACTIONS];
     uint8_t *legal;   // one mask of all agents
     uint32_t choices; // bytes of it for an agent
+    uint8_t *kept;        // of agents that respawn: whose last observation the author has given
     uint8_t *acts, *over; // of agents that do not always act: who does now, and whose episode has ended before its environment's
     rl_result *results;
     rl_binding bind[RL_TENSORS];
@@ -173,7 +174,7 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
 // rl_shared says whether a tensor is of the environment though there are several agents.
 RL_INLINE bool rl_shared(uint32_t k)
 {
-    return rl_is_figure(k) || rl_is_params(k) || (!rl_the_env.apart && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
+    return rl_is_figure(k) || rl_is_params(k) || (!rl_end_apart() && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
 }
 
 // rl_part_of returns tensor k.
@@ -315,6 +316,8 @@ static bool rl_described(rl_config *config, rl_env *env)
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
     if (env->params.dtype && env->params.dtype != RL_F32) return rl_fail("reset parameters of another type than RL_F32");
     if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
+    if (env->respawn && rl_agents() < 2) return rl_fail("respawn is for several agents: of one, the environment's own episode ends");
+    if (env->apart && env->respawn) return rl_fail("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once");
     if (rl_half_saved()) return rl_fail("save, load and save_bytes belong together, or save, load_length and save_length");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
@@ -344,6 +347,7 @@ static void rl_drop(rl_batch *b)
     for (uint32_t j = 0; j < rl_acted(); j++)
         rl_put(b->move[j], agents * b->shape[rl_slot_action(j)].elems * b->shape[rl_slot_action(j)].bytes);
     rl_put(b->legal, agents * b->choices);
+    rl_put(b->kept, rl_the_env.respawn ? b->envs * agents : 0);
     rl_put(b->acts, rl_takes_turns() ? b->envs * agents : 0);
     rl_put(b->over, rl_takes_turns() ? b->envs * agents : 0);
     rl_put(b->results, agents > 1 ? agents * (uint32_t)sizeof *b->results : 0);
@@ -377,6 +381,10 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
         b->acts = (uint8_t *)rl_new(b->envs * agents, 1);
         b->over = (uint8_t *)rl_new(b->envs * agents, 1);
         rooms = rooms && b->acts && b->over;
+    }
+    if (rl_the_env.respawn) {
+        b->kept = (uint8_t *)rl_new(b->envs * agents, 1);
+        rooms = rooms && b->kept;
     }
     if (agents > 1) {
         b->results = (rl_result *)rl_new(agents, sizeof *b->results);
@@ -615,12 +623,66 @@ RL_QUIET static void rl_apart(rl_batch *b, uint32_t i)
     if (ended && !left) rl_begin(b, i, b->obs);
 }
 
+static rl_batch *rl_stepped; // the batch of a step whose agents respawn
+static bool rl_mislaid;      // a last observation is missing, or given for nobody
+
+static void rl_last(uint32_t agent, const void *obs)
+{
+    rl_batch *b = rl_stepped;
+    if (!b || agent >= rl_agents()) {
+        rl_fail("rl_last: it is for a step with .respawn, and for agents that there are");
+        rl_mislaid = true;
+        return;
+    }
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        const rl_tensor *last = &b->shape[rl_slot_final(j)];
+        const uint8_t *rows = (const uint8_t *)(rl_the_env.observations ? ((void *const *)obs)[j] : obs);
+        rl_copy_row(rl_row(last, rl_current) + (size_t)agent * last->agent, last->elem, rows + (size_t)agent * last->elems * last->bytes,
+                    last->bytes, last->elems, last->bytes);
+    }
+    b->kept[(size_t)rl_current * rl_agents() + agent] = 1;
+}
+
+// rl_respawn looks at the agents of environment i whose episodes have ended: the author has put them back, or ends the environment's own.
+RL_QUIET static void rl_respawn(rl_batch *b, uint32_t i)
+{
+    const rl_view *v = &b->view;
+    uint8_t *kept = b->kept + (size_t)i * rl_agents();
+    uint32_t ended = 0, given = 0;
+    bool unkept = false;
+    for (uint32_t k = 0; k < rl_agents(); k++) {
+        uint8_t *terminated = rl_row(&v->terminated, i) + (size_t)k * v->terminated.agent;
+        uint8_t *truncated = rl_row(&v->truncated, i) + (size_t)k * v->truncated.agent;
+        if (*terminated) *truncated = 0;
+        uint8_t over = *terminated | *truncated;
+        ended += over;
+        given += kept[k];
+        unkept = unkept || (over && !kept[k]);
+        kept[k] = 0;
+    }
+    if (!unkept || rl_mislaid) return;
+    if (ended < rl_agents() || given) {
+        rl_fail("an agent's episode has ended without its last observation: give it to rl_last, then put the agent back");
+        rl_mislaid = true;
+        rl_current = i;
+        return;
+    }
+    for (uint32_t k = 0; k < rl_agents(); k++) rl_keep_last(b, i, k);
+    rl_begin(b, i, b->obs);
+}
+
 // rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
 RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 {
     const rl_view *v = &b->view;
+    if (rl_the_env.respawn) rl_stepped = b;
     rl_the_env.step(b->state, first, count, v);
     uint32_t i = first, end = first + count;
+    if (rl_the_env.respawn) {
+        rl_stepped = NULL;
+        for (; i < end; i++) rl_respawn(b, i);
+        return;
+    }
     if (rl_the_env.apart) {
         for (; i < end; i++) rl_apart(b, i);
         return;
@@ -702,6 +764,10 @@ static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t coun
         while (k < end && !(b->flags[k] & RL_FLAG_WAITING)) k++;
         if (k > i) rl_run(b, i, k - i);
         if (k < end) rl_rest(b, t, k++);
+    }
+    if (rl_mislaid) {
+        rl_mislaid = false;
+        return RL_STATUS_INTERNAL;
     }
     rl_active(b, first, count, t + 1);
     rl_legal(b, first, count, t + 1);

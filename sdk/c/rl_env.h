@@ -44,7 +44,7 @@
 // Without RL_DICT they are arrays of pointers in that order: void *const *obs, const void *const *action.
 //
 // Several agents with the same spaces, .agents = 4, are rows one behind the other: action and obs have [agents] rows each, and out
-// points to so many results. By itself the episode of all ends with out[0]; see also .apart and .active.
+// points to so many results. By itself the episode of all ends with out[0]; see also .apart, .respawn and .active.
 #ifndef RL_ENV_H
 #define RL_ENV_H
 
@@ -136,6 +136,10 @@ typedef struct rl_env {
     // apart: each agent's episode ends by the flags of its own result. It acts no more then, until the environment begins anew,
     // which it does when all have ended.
     bool apart;
+    // respawn: each agent's episode ends by the flags of its own result, and the next begins at once. The step puts the agent back into
+    // the world and writes the first observation of its new life; the last one of the old it gives to rl_last before. Where it sets the
+    // flags of all agents and calls rl_last for none, the environment's own episode is over, and reset is called.
+    bool respawn;
     rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
@@ -203,8 +207,22 @@ RL_QUIET static float rl_param_or(uint32_t k, float fallback)
 // rl_param is rl_param_or with 0.
 RL_QUIET static float rl_param(uint32_t k) { return rl_param_or(k, 0); }
 
+// rl_last, called in a step with .respawn, takes what obs shows of an agent as its last observation. obs is what the step writes to: the rows
+// of all agents, or the array of those of several observations.
+RL_QUIET static void rl_last(uint32_t agent, const void *obs);
+
+// rl_last_of is rl_last for environment i of a vectorised one.
+RL_QUIET static void rl_last_of(uint32_t i, uint32_t agent, const void *obs)
+{
+    rl_current = i;
+    rl_last(agent, obs);
+}
+
 // rl_agents is how many agents an environment has.
 RL_INLINE uint32_t rl_agents(void) { return rl_the_env.agents ? rl_the_env.agents : 1; }
+
+// rl_end_apart says whether agents have flags of their own.
+RL_INLINE bool rl_end_apart(void) { return rl_the_env.apart || rl_the_env.respawn; }
 
 // rl_in_place says whether an author may be given a row as it lies. Natively he gets a heap block of the exact
 // size instead, so that a sanitizer sees an overrun.
@@ -273,7 +291,7 @@ RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
 RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
 {
     for (uint32_t k = 0; k < rl_agents(); k++) *(float *)(void *)(rl_row(&v->reward, i) + (size_t)k * v->reward.agent) = out[k].reward;
-    for (uint32_t k = 0; k < (rl_the_env.apart ? rl_agents() : 1); k++) {
+    for (uint32_t k = 0; k < (rl_end_apart() ? rl_agents() : 1); k++) {
         rl_row(&v->terminated, i)[(size_t)k * v->terminated.agent] = out[k].terminated;
         rl_row(&v->truncated, i)[(size_t)k * v->truncated.agent] = out[k].truncated;
     }

@@ -42,6 +42,9 @@ type batch[A sdk.Action, O sdk.Element] struct {
 
 	agents int
 	apart  bool    // the episodes of agents end apart
+	kept   []uint8 // [envs, agents], whose last observation has been given in the step; nil where they do not respawn
+	seen   []O     // the packed rows of the step under way, from environment from on
+	from   int
 	acts   []uint8 // [envs, agents], who acts; nil if all do always
 	over   []uint8 // [envs, agents], whose episode has ended before its environment's; nil as acts
 
@@ -117,6 +120,10 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 		b.legal, b.allLegal = make([]uint8, b.agents*b.choices), bytes.Repeat([]byte{1}, b.agents*b.choices)
 	}
 	b.told = make([]float32, n*len(b.figures))
+	if spec.Respawn {
+		b.kept = make([]uint8, n*b.agents)
+		envs.(sdk.BatchRespawner).SetLast(b.giveLast)
+	}
 	return b
 }
 
@@ -419,8 +426,14 @@ func (b *batch[A, O]) choicesOK(d *described, elems, first int, choices []uint32
 
 // run steps n environments that wait for nothing and ends the episodes that are over.
 func (b *batch[A, O]) run(first, n int, rows sdk.Rows[A, O]) {
-	b.now = first
+	b.now, b.seen, b.from = first, rows.Obs, first
 	b.envs.Step(first, b.rngs[first:first+n], rows)
+	if b.kept != nil {
+		for i := range n {
+			b.respawn(first+i, span(rows, n, i, i+1))
+		}
+		return
+	}
 	if b.apart {
 		for i := range n {
 			b.endApart(first+i, span(rows, n, i, i+1))

@@ -56,7 +56,7 @@ func (e *each[E]) tell(first, n int, figures []float32) {
 }
 
 func newEach[E any](spec *sdk.Spec, c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (each[E], error) {
-	all := each[E]{envs: make([]E, n), apart: spec.Apart}
+	all := each[E]{envs: make([]E, n), apart: spec.Apart || spec.Respawn}
 	if _, rewards := any(*new(E)).(sdk.Rewarder); rewards || spec.Agents > 1 {
 		all.results = make([]sdk.Result, spec.Agents)
 	}
@@ -79,6 +79,13 @@ func (e *each[E]) ActionMask(i int, legal []uint8) { any(e.envs[i]).(sdk.Masker)
 func (e *each[E]) Active(i int, acts []uint8) {
 	if env, ok := any(e.envs[i]).(sdk.TurnTaker); ok {
 		env.Active(acts)
+	}
+}
+
+// SetLast is called only where environments are sdk.Respawners.
+func (e *each[E]) SetLast(last func(i, agent int)) {
+	for i := range e.envs {
+		any(e.envs[i]).(sdk.Respawner).SetLast(func(agent int) { last(i, agent) })
 	}
 }
 
@@ -257,6 +264,9 @@ func (d *authored[B]) Active(i int, acts []uint8) {
 		own.Active(i, acts)
 	}
 }
+
+// SetLast is called only where the batch is an sdk.BatchRespawner.
+func (d *authored[B]) SetLast(last func(i, agent int)) { any(d.own).(sdk.BatchRespawner).SetLast(last) }
 
 // SetParams is called only where the batch is an sdk.BatchParamTaker.
 func (d *authored[B]) SetParams(i int, params []float32) {

@@ -18,7 +18,8 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 	_, tells := any(*new(E)).(sdk.Teller)
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
-	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, respawns := any(*new(E)).(sdk.Respawner)
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
@@ -30,11 +31,12 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 	_, tells := any(*new(E)).(sdk.Teller)
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
+	_, respawns := any(*new(E)).(sdk.Respawner)
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, dict: true, make: create}
 }
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
@@ -43,7 +45,8 @@ func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, n
 	_, masked := any(*new(B)).(sdk.BatchMasker)
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
-	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, respawns := any(*new(B)).(sdk.BatchRespawner)
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -53,11 +56,12 @@ func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch fu
 	_, masked := any(*new(B)).(sdk.BatchMasker)
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
+	_, respawns := any(*new(B)).(sdk.BatchRespawner)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
 		return &dictBatch[A, B]{authored: authored[B]{own}}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, dict: true, make: create}
 }
 
 // ServeComposite registers an environment with several actions, as Serve.
@@ -66,11 +70,12 @@ func ServeComposite[E sdk.CompositeEnv](spec sdk.Spec, newEnv func(*sdk.Config) 
 	_, tells := any(*new(E)).(sdk.Teller)
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
+	_, respawns := any(*new(E)).(sdk.Respawner)
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &composites[E]{each: all}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, dict: true, composite: true, make: create}
 }
 
 // ServeCompositeBatch registers a vectorised environment with several actions, as ServeBatch.
@@ -78,11 +83,12 @@ func ServeCompositeBatch[B sdk.CompositeBatch](spec sdk.Spec, newBatch func(c *s
 	_, masked := any(*new(B)).(sdk.BatchMasker)
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
+	_, respawns := any(*new(B)).(sdk.BatchRespawner)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		own, err := newBatch(c, n)
 		return &compositeBatch[B]{authored: authored[B]{own}}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, dict: true, composite: true, make: create}
 }
 
 // served is the environment of the exports: a guest has one, and its exports have no other way to it.
@@ -112,6 +118,7 @@ type program[A sdk.Action, O sdk.Element] struct {
 	tells     bool
 	turns     bool // the environment says who acts
 	takes     bool // it takes reset parameters
+	respawns  bool // its agents may be back at once
 	dict      bool // there are several observations
 	composite bool // there are several actions
 	make      func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
@@ -147,6 +154,15 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 		return spec, errors.New("agents: " + strconv.Itoa(spec.Agents) + " of them, want 0 to " + strconv.Itoa(hostabi.MaxAgents))
 	}
 	spec.Agents = max(spec.Agents, 1)
+	switch {
+	case !spec.Respawn:
+	case !p.respawns:
+		return spec, errors.New("respawn: the environment has no method SetLast, see sdk.Respawner")
+	case spec.Agents < 2:
+		return spec, errors.New("respawn: it is for several agents, of one the environment's own episode ends")
+	case spec.Apart:
+		return spec, errors.New("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once")
+	}
 	if p.perAgent(&spec) && spec.Discount {
 		return spec, errors.New("discount: there is none of agents, leave it to the learner's gamma")
 	}
@@ -290,7 +306,7 @@ func giveAgents(list []described, spec *sdk.Spec) {
 	for i := range list {
 		switch d := &list[i]; {
 		case d.Role == hostabi.RoleInfo, d.Role == hostabi.RoleResetParam:
-		case !spec.Apart && (d.Role == hostabi.RoleTerminated || d.Role == hostabi.RoleTruncated):
+		case !spec.Apart && !spec.Respawn && (d.Role == hostabi.RoleTerminated || d.Role == hostabi.RoleTruncated):
 		default:
 			d.Flags |= hostabi.TensorPerAgent
 			d.agents = spec.Agents

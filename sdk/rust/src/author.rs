@@ -247,6 +247,8 @@ pub struct Spec {
     pub agents: u32,
     /// See `Spec::apart`.
     pub apart: bool,
+    /// See `Spec::respawn`.
+    pub respawn: bool,
     /// Steps after which the environment itself truncates, 0 = none.
     pub episode_limit: u32,
     /// Most environments in one batch, 0 = no limit.
@@ -259,7 +261,7 @@ impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
         let name = name.to_string();
         let (observations, actions, figures) = (Vec::new(), Vec::new(), Vec::new());
-        let (agents, apart) = (1, false);
+        let (agents, apart, respawn) = (1, false, false);
         Spec {
             name,
             action,
@@ -271,6 +273,7 @@ impl Spec {
             params: None,
             agents,
             apart,
+            respawn,
             episode_limit: 0,
             max_envs: 0,
             state_version: 0,
@@ -355,6 +358,14 @@ impl Spec {
     /// begins anew, which it does when all have ended.
     pub fn apart(mut self) -> Spec {
         self.apart = true;
+        self
+    }
+
+    /// Each agent's episode ends by the flags of its own result, see `Env::reward`, and the next begins at once. `Env::step` puts the
+    /// agent back into the world and writes the first observation of its new life; the last one of the old it gives to `last` before.
+    /// Where it sets the flags of all agents and gives nothing to `last`, the environment's own episode is over, and `reset` is called.
+    pub fn respawn(mut self) -> Spec {
+        self.respawn = true;
         self
     }
 

@@ -2,9 +2,10 @@
 
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
-use crate::author::{Arg, Config, Element, Env, Field, Rng, Space, Spec, Step};
+use crate::agents::{is_dynamic, per_agent, Agents, Keep, KEEP};
+use crate::author::{Arg, Config, Element, Env, Field, Rng, Space, Spec};
 use crate::memory::{self, Part, Rows, Tensor};
-use core::mem::size_of;
+use core::mem::{size_of, size_of_val};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The environment being stepped. Atomic, so that it is in memory when a trap ends the call.
@@ -56,60 +57,6 @@ pub struct Batch<E: Env> {
     given: Vec<f32>,     // those of the environment whose episode begins, empty where there are none
     observations: usize, // of a struct, 0 if there is one that is none
     masks: Vec<usize>,   // of the actions that have one: their numbers
-}
-
-/// The agents of all environments.
-struct Agents {
-    count: usize,       // of an environment
-    several: bool,      // tensors have a row for each
-    dynamic: bool,      // they do not always act
-    apart: bool,        // their episodes end apart
-    acts: Vec<u8>,      // [envs, count], who acts
-    over: Vec<u8>,      // [envs, count], whose episode has ended before its environment's
-    results: Vec<Step>, // of one environment
-}
-
-impl Agents {
-    fn new<E: Env>(spec: &Spec, envs: usize) -> Self {
-        let (count, dynamic) = (spec.agents.max(1) as usize, is_dynamic::<E>(spec));
-        Agents {
-            count,
-            several: per_agent::<E>(spec),
-            dynamic,
-            apart: spec.apart,
-            acts: vec![1; envs * count],
-            over: vec![0; envs * count],
-            results: vec![Step::default(); count],
-        }
-    }
-
-    /// Writes what a step was to each agent of an environment, and flags of each or of all.
-    #[inline(never)]
-    fn reward<E: Env>(&mut self, env: &E, step: Step, to: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
-        self.results.fill(step);
-        env.reward(&mut self.results);
-        to.iter_mut().zip(&self.results).for_each(|(to, result)| *to = result.reward);
-        let flags = if self.apart { &self.results[..] } else { core::slice::from_ref(&step) };
-        for (k, result) in flags.iter().enumerate() {
-            terminated[k] = result.terminated as u8;
-            truncated[k] = (result.truncated && !result.terminated) as u8;
-        }
-    }
-
-    /// Those of environment i among all.
-    fn of(&self, i: usize) -> core::ops::Range<usize> {
-        i * self.count..(i + 1) * self.count
-    }
-}
-
-/// Whether agents do not always act.
-fn is_dynamic<E: Env>(spec: &Spec) -> bool {
-    E::TURNS || spec.apart
-}
-
-/// Whether tensors have a row for each agent.
-fn per_agent<E: Env>(spec: &Spec) -> bool {
-    spec.agents > 1 || is_dynamic::<E>(spec)
 }
 
 fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
@@ -190,6 +137,12 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     }
     if spec.agents > MAX_AGENTS {
         return Err(format!("agents: {} of them, want 0 to {MAX_AGENTS}", spec.agents));
+    }
+    if spec.respawn && spec.agents < 2 {
+        return Err("respawn: it is for several agents, of one the environment's own episode ends".to_string());
+    }
+    if spec.respawn && spec.apart {
+        return Err("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once".to_string());
     }
     if E::DISCOUNTED && per_agent::<E>(&spec) {
         return Err("discount: there is none of agents, leave it to the learner's gamma".to_string());
@@ -284,7 +237,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     }
     let own = |role: u16| {
         let flags = role == abi::ROLE_TERMINATED || role == abi::ROLE_TRUNCATED;
-        role == abi::ROLE_INFO || role == abi::ROLE_RESET_PARAM || flags && !spec.apart
+        role == abi::ROLE_INFO || role == abi::ROLE_RESET_PARAM || flags && !spec.apart && !spec.respawn
     };
     tensors.iter_mut().filter(|(d, _)| several && !own(d.role)).for_each(|(d, _)| d.flags |= abi::TENSOR_PER_AGENT);
     let groups = (spec.agents > 1) as usize;
@@ -401,7 +354,7 @@ impl<E: Env> Batch<E> {
         let count = n as usize;
         let agents = Agents::new::<E>(&spec, count);
         let each = agents.count;
-        let flags = if spec.apart { each } else { 1 };
+        let flags = if spec.apart || spec.respawn { each } else { 1 };
         let params = spec.params.as_ref().map_or(0, elems);
         let actions = actions::<E>(&spec);
         let masks = masked::<E>(&actions);
@@ -674,11 +627,21 @@ impl<E: Env> Batch<E> {
     fn run<const SEVERAL: bool>(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
         let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
         let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
-        let apart = SEVERAL && self.agents.apart;
+        let (apart, respawn) = (SEVERAL && self.agents.apart, SEVERAL && self.agents.respawn);
         let envs = self.envs[first..end].iter_mut().zip(&mut self.rngs[first..end]);
         for (i, (env, rng)) in (first..end).zip(envs) {
             CURRENT.store(i as u32, Ordering::Relaxed);
+            if respawn {
+                let rows = self.last.rows(0).row(i);
+                let all = self.agents.of(i);
+                let kept = self.agents.kept[all].as_mut_ptr();
+                let (bytes, agents) = (size_of_val(rows), self.agents.count);
+                KEEP.set(Some(Keep { rows: rows.as_mut_ptr().cast(), bytes, agents, kept }));
+            }
             let step = env.step(rng, actions.row(i), obs.row(i));
+            if respawn {
+                KEEP.set(None);
+            }
             if SEVERAL {
                 self.agents.reward(env, step, rewards.row(i), terminated.row(i), truncated.row(i));
             } else {
@@ -696,7 +659,9 @@ impl<E: Env> Batch<E> {
             self.tell(t, first, end);
         }
         for i in first..end {
-            if apart {
+            if respawn {
+                self.end_respawn(i, obs.row(i), terminated.row(i), truncated.row(i));
+            } else if apart {
                 self.end_apart(i, obs.row(i), terminated.row(i), truncated.row(i));
             } else if terminated.get(i) | truncated.get(i) != 0 {
                 self.end(i, obs.row(i));
@@ -745,6 +710,17 @@ impl<E: Env> Batch<E> {
         }
         if ended && left == 0 {
             self.begin(i, obs);
+        }
+    }
+
+    /// Puts the last observations of agents where they belong, and begins the environment's next episode where its own is over.
+    #[inline(never)]
+    fn end_respawn(&mut self, i: usize, obs: &mut [E::Obs], terminated: &[u8], truncated: &[u8]) {
+        if self.agents.respawned(i, terminated, truncated) {
+            return self.end(i, obs);
+        }
+        for k in (0..self.agents.count).filter(|&k| terminated[k] | truncated[k] != 0) {
+            self.last.flush_agent(0, i, k);
         }
     }
 

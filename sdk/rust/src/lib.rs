@@ -31,6 +31,7 @@
 //! [`Spec::observe`]; several actions: [`Spec::act`]; several agents: [`Spec::agents`].
 
 pub mod abi;
+mod agents;
 mod author;
 mod batch;
 #[cfg(target_arch = "wasm32")] // its host functions are there alone
@@ -43,6 +44,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use agents::last;
 pub use author::{Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
 pub use guest::{Guest, Slot};
 

@@ -1,0 +1,186 @@
+package plugins_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// foragers drives one language's module.
+func foragers(t *testing.T, r *wasm.Runtime, module string) *env.Driver {
+	t.Helper()
+	p, err := r.Load(t.Context(), module, nil, env.Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "test", Envs: 3, Autoreset: hostabi.SameStep}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	if err := d.Reset(nil, []uint64{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// wander makes some steps and returns all that they wrote. Observations of a life that has ended count where it has.
+func wander(t *testing.T, d *env.Driver, from, steps int) (all []byte, ends, rebirths int) {
+	t.Helper()
+	for step := from; step < from+steps; step++ {
+		d.Draw(func(row int) uint64 { return env.Seed(uint64(step), row) })
+		if _, err := d.Step(); err != nil {
+			t.Fatal(err)
+		}
+		obs, last, terminated, truncated := d.Obs(), d.FinalObs(), d.Terminated(), d.Truncated()
+		for i, reward := range d.Reward() {
+			all = fmt.Appendln(all, reward, terminated[i], truncated[i])
+			for e := range obs.Elems {
+				all = fmt.Append(all, " ", obs.Value(i, e))
+			}
+			if terminated[i]|truncated[i] == 0 {
+				continue
+			}
+			ends++
+			if obs.Value(i, 2) == 12 && last.Value(i, 2) != 12 {
+				rebirths++ // with new energy, in the row after the end
+			}
+			for e := range last.Elems {
+				all = fmt.Append(all, " last ", last.Value(i, e))
+			}
+		}
+	}
+	return all, ends, rebirths
+}
+
+// Agents that die and are back at once are the same in all languages, and a world that one of them has saved continues in another.
+func TestForagers_AreTheSameInAllLanguages(t *testing.T) {
+	modules := testkit.Guests(t, "foragers", t.TempDir())
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var first, second []byte
+	var saved [][]byte
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		d := foragers(t, r, modules[name])
+		one, ends, rebirths := wander(t, d, 0, 200)
+		if ends < 100 || rebirths < 100 {
+			t.Errorf("%s: %d ends and %d rebirths in 200 steps", name, ends, rebirths)
+		}
+		own := make([][]byte, 3)
+		for i := range own {
+			if own[i], err = d.Env.(env.Stater).SaveEnv(i, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if saved == nil {
+			saved = own
+		}
+		if err := d.Reset(nil, []uint64{7, 8, 9}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range saved { // of the language before
+			if err := d.Env.(env.Stater).LoadEnv(i, saved[i]); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		saved = own
+		two, _, _ := wander(t, d, 200, 200)
+		if first == nil {
+			first, second = one, two
+		}
+		if !bytes.Equal(one, first) || !bytes.Equal(two, second) {
+			t.Errorf("%s differs", name)
+		}
+	}
+	if len(modules) < 3 {
+		t.Skipf("%d languages can be built here", len(modules))
+	}
+}
+
+// An agent that ends without its last observation is its author's mistake, and the SDK says what to do. One that sets the flags of all
+// agents ends the environment's own episode.
+func TestForagers_ALastObservationThatIsNotGivenIsNamed(t *testing.T) {
+	cc := testkit.Needs(t, "clang-19", "clang")
+	testkit.Reads(t, "foragers-c/foragers.c", "../../sdk/c/*.h")
+	source, err := os.ReadFile("foragers-c/foragers.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for name, c := range map[string]struct{ was, is, want string }{
+		"not given": {"rl_last(k, obs);", "if (k) rl_last(k, obs);", "an agent's episode has ended without its last observation: give it to rl_last, then put the agent back"},
+		"no such":   {"rl_last(k, obs);", "rl_last(k + 4, obs);", "rl_last: it is for a step with .respawn"},
+		"apart":     {".respawn = true", ".respawn = true, .apart = true", "apart and respawn exclude each other"},
+		"alone":     {"#define FORAGERS 4", "#define FORAGERS 1", "respawn is for several agents"},
+		"all at once": {"    for (int k = 0; k < FORAGERS; k++) {\n        if (!out", "    bool over = rl_below(rng, 8) == 0;\n    for (int k = 0; k < FORAGERS; k++) out[k].truncated = over, out[k].terminated = false;\n" +
+			"    for (int k = 0; k < 0; k++) {\n        if (!out", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := strings.Replace(string(source), c.was, c.is, 1)
+			if text == string(source) {
+				t.Fatalf("%q is not in the source", c.was)
+			}
+			if err := os.WriteFile(dir+"/foragers.c", []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			build := exec.Command(cc, "--target=wasm32", "-std=c11", "-O1", "-nostdlib", "-Wl,--no-entry,--stack-first", "-I", "../../sdk/c", dir+"/foragers.c", "-o", dir+"/foragers.wasm")
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			err := playForagers(t, r, dir+"/foragers.wasm")
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// playForagers makes 300 steps, and checks that all agents begin again where all have ended.
+func playForagers(t *testing.T, r *wasm.Runtime, module string) error {
+	p, err := r.Load(t.Context(), module, nil, env.Source{})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "test", Envs: 2, Autoreset: hostabi.SameStep}})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Reset(nil, []uint64{1, 2}); err != nil {
+		return err
+	}
+	for step := range 300 {
+		d.Draw(func(row int) uint64 { return env.Seed(uint64(step), row) })
+		if _, err := d.Step(); err != nil {
+			return err
+		}
+		tr, row := d.Stepped()
+		for i, cut := range tr.Row(trajectory.Truncated, row).Data {
+			if energy := d.Obs().Value(i, 2); cut != 0 && energy != 12 {
+				t.Errorf("step %d: agent %d begins with an energy of %g", step, i, energy)
+			}
+		}
+	}
+	return nil
+}
