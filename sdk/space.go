@@ -147,8 +147,8 @@ type Spec struct {
 	Apart bool
 
 	// Respawn says that each agent's episode ends by the flags of its own result, see Rewarder, and the next begins at once; the environment
-	// is a Respawner. Step puts the agent back into the world and writes the first observation of its new life, after it has said that what it
-	// had written was the last one of the old. Where it sets the flags of all agents and says so of none, the environment's own episode is
+	// is a Respawner. Step puts the agent back into the world and writes the first observation of its new life, after it has told
+	// the SDK that the row showed the last one of the old. Where it sets the flags of all agents and says so of none, the environment's own episode is
 	// over, and Reset is called.
 	Respawn bool
 
