@@ -98,12 +98,10 @@ func (a *Arg) check() error {
 		return errors.New("it has no name")
 	case strings.ContainsAny(a.Name, "=\n"):
 		return errors.New("its name has = or a line break")
-	case a.Type < ArgInteger || a.Type > ArgChoice:
-		return fmt.Errorf("type %d does not exist", a.Type)
+	case a.Type == 0:
+		return errors.New("it has no type: its kind is 0")
 	case math.IsNaN(a.Min) || math.IsNaN(a.Max) || a.Min > a.Max:
 		return fmt.Errorf("bounds %g..%g", a.Min, a.Max)
-	case a.Flags&^(ArgAffectsSpaces|ArgCurriculum) != 0:
-		return fmt.Errorf("flags are %#x, which mean nothing in ABI %v and must be 0", uint32(a.Flags), EnvABI)
 	case a.Type == ArgChoice && len(a.Choices) == 0:
 		return errors.New("there is nothing to choose from")
 	}

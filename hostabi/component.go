@@ -5,8 +5,8 @@ package hostabi
 // A component is a reactor, as an environment is. The host calls _initialize once, rl_configure, rl_manifest, rl_start, perhaps
 // rl_restore, then rl_slot, rl_timer and rl_snapshot, one at a time; none of them from within an import.
 const (
-	// ExportComponentABI is the marker of the version: a candidate for 1. It is looked for, never called.
-	ExportComponentABI = "rl_component_v1rc"
+	// ExportComponentABI is the marker of the version. It is looked for, never called.
+	ExportComponentABI = "rl_component_v1"
 	// ExportComponentPrefix begins the marker of any version.
 	ExportComponentPrefix = "rl_component_v"
 

@@ -48,6 +48,9 @@ const (
 	MetricHistogram                       // values are counted by size
 )
 
+// F64 is a type of columns that tensors of environments do not have.
+const F64 DType = 9
+
 // Outcome is the fate of an emitted message.
 type Outcome int32
 

@@ -6,10 +6,10 @@ package hostabi
 // _initialize once, rl_describe, rl_create, then rl_bind for each block it wants written, rl_reset, and
 // rl_step for t = 0, 1, … Only one call runs at a time.
 const (
-	// ExportABI is the marker of the version: a candidate for 1. It is looked for, never called.
-	ExportABI = "rl_abi_v1rc"
+	// ExportABI is the marker of the version. It is looked for, never called.
+	ExportABI = "rl_env_v1"
 	// ExportABIPrefix begins the marker of any version, so that a guest from the future is named as such.
-	ExportABIPrefix = "rl_abi_v"
+	ExportABIPrefix = "rl_env_v"
 
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize"
@@ -71,17 +71,10 @@ const (
 	ImportLog = "log"
 	// ImportLogEnabled: (level) -> 0 or 1.
 	ImportLogEnabled = "log_enabled"
-	// ImportEntropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
-	// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
-	// rl_current_env for it.
-	ImportEntropy = "entropy"
 	// ImportClock: () -> i64 nanoseconds of a virtual clock that advances by steps.
 	ImportClock = "clock_ns"
-	// ImportMetric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
-	// that rl_current_env names, by itself where that is not exported.
-	ImportMetric = "metric"
-	// ImportMetricEnv: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
-	// as a tensor with that flag of TensorGather: 0 is the last value.
+	// ImportMetricEnv: (env, name, len, value f64, gather). A number of an environment, by its index, for the metrics under env/,
+	// gathered over its episode as a tensor with that flag of TensorGather: 0 is the last value.
 	ImportMetricEnv = "metric_env"
 )
 
@@ -140,9 +133,7 @@ func EnvImports() []Function {
 	return []Function{
 		{ImportLog, i32s(3), nil, false},
 		{ImportLogEnabled, i32s(1), i32s(1), false},
-		{ImportEntropy, i32s(2), i32s(1), false},
 		{ImportClock, nil, []ValueType{TypeI64}, false},
-		{ImportMetric, []ValueType{TypeI32, TypeI32, TypeF64}, nil, false},
 		{ImportMetricEnv, []ValueType{TypeI32, TypeI32, TypeI32, TypeF64, TypeI32}, nil, false},
 	}
 }

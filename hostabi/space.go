@@ -145,12 +145,11 @@ func (t *Tensor) Equal(o *Tensor) bool {
 		slices.Equal(t.Lows, o.Lows) && slices.Equal(t.Highs, o.Highs) && slices.Equal(t.Counts, o.Counts)
 }
 
-// roleTime is the axis of time of each role.
+// roleTime is the axis of time of each role, 0 where there is no role of that number.
 var roleTime = [lastRole + 1]TensorFlags{
 	RoleAction: TensorAtT, RoleObservation: TensorAtT1, RoleReward: TensorAtT, RoleTerminated: TensorAtT, RoleTruncated: TensorAtT,
-	RoleActionMask: TensorAtT1, RoleFinalObservation: TensorNoTime, RoleActive: TensorAtT1, RoleInfo: TensorAtT, RoleState: TensorAtT1,
-	RoleFinalState: TensorNoTime, RoleDiscount: TensorAtT, RoleCost: TensorAtT, RoleResetParam: TensorNoTime,
-	RoleEpisodeSeed: TensorNoTime, RolePolicyID: TensorNoTime, RoleEndReason: TensorAtT,
+	RoleActionMask: TensorAtT1, RoleFinalObservation: TensorNoTime, RoleActive: TensorAtT1, RoleInfo: TensorAtT, RoleDiscount: TensorAtT,
+	RoleResetParam: TensorNoTime,
 }
 
 // timed returns the flags with an axis of time.

@@ -21,14 +21,8 @@ func (s *EnvSpec) check() error {
 	if s.Name == "" || s.Name[0] == '@' {
 		return errors.New("it has no name")
 	}
-	if unknown := s.Caps &^ (CapStrides | CapPreferSoA); unknown != 0 {
-		return fmt.Errorf("caps has the bits %#x, which mean nothing in ABI %v and must be 0", uint64(unknown), EnvABI)
-	}
-	if unknown := s.Flags &^ (SpecDeterministic | SpecTimeInObs | SpecDynamicAgents | SpecTurnBased | SpecInitCalls); unknown != 0 {
-		return fmt.Errorf("flags has the bits %#x, which mean nothing in ABI %v and must be 0", uint32(unknown), EnvABI)
-	}
-	if s.Autoreset == 0 || s.Autoreset&^(NextStep|SameStep|Disabled) != 0 {
-		return fmt.Errorf("autoreset bits %#x: offer next_step (1), same_step (2), disabled (4) or several", uint32(s.Autoreset))
+	if s.Autoreset == 0 {
+		return errors.New("autoreset has no mode that there is: offer next_step (1), same_step (2), disabled (4) or several")
 	}
 	if err := s.checkFigures(); err != nil {
 		return err
@@ -76,8 +70,6 @@ func (s *EnvSpec) checkGroups() error {
 func (s *EnvSpec) checkFigures() error {
 	r := &s.Render
 	switch {
-	case r.Modes&^(RenderText|RenderRGB|RenderRGBA) != 0:
-		return fmt.Errorf("render modes %#x, want text (1), rgb (2), rgba (4)", uint32(r.Modes))
 	case r.Modes&(RenderRGB|RenderRGBA) != 0 && (r.Width < 1 || r.Height < 1 || r.Width > 1<<14 || r.Height > 1<<14):
 		return fmt.Errorf("pictures of %d × %d, want 1 to %d each way", r.Width, r.Height, 1<<14)
 	case isNaN(r.FPS) || r.FPS < 0:
@@ -95,8 +87,8 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 		}
 		return d.checkUnknown()
 	}
-	if d.DType.Bytes() == 0 {
-		return fmt.Errorf("%v: dtype %d does not exist", d.Role, d.DType)
+	if !d.DType.ofTensors() {
+		return fmt.Errorf("%v: dtype %d does not exist in ABI %v", d.Role, d.DType, EnvABI)
 	}
 	if d.Elems(MaxTensorElems) == 0 {
 		return fmt.Errorf("%v: shape %v of rank %d: rank is at most %d, each dimension at least 1, the product at most %d",
@@ -122,19 +114,23 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 // checkUnknown checks a tensor whose role is of a later version: the host gives it memory that it does not read, so it
 // must know how much. An optional tensor is left unbound.
 func (t *Tensor) checkUnknown() error {
-	if t.Flags&TensorOptional == 0 && (t.DType.Bytes() == 0 || t.Elems(MaxTensorElems) == 0) {
+	if t.Flags&TensorOptional == 0 && (!t.DType.ofTensors() || t.Elems(MaxTensorElems) == 0) {
 		return fmt.Errorf("role %d does not exist in ABI %v, and memory for dtype %d of shape %v cannot be given: let it be optional",
 			t.Role, EnvABI, t.DType, t.Shape)
 	}
 	return nil
 }
 
+// tensorFlags are all flags of tensors that there are.
+const tensorFlags = TensorPerAgent | TensorTime | TensorOptional | TensorCritical | TensorNoLow | TensorNoHigh | TensorImageHWC |
+	TensorImageCHW | TensorBinary | TensorEpisode | TensorGather
+
 func (t *Tensor) checkFlags() error {
 	image := t.Flags & (TensorImageHWC | TensorImageCHW)
 	gather := t.Flags & TensorGather
 	switch {
-	case t.Flags >= 2*TensorMin:
-		return fmt.Errorf("flags are %#x; those from %#x on are reserved and must be 0", uint32(t.Flags), uint32(2*TensorMin))
+	case t.Flags&^tensorFlags != 0:
+		return fmt.Errorf("flags have the bits %#x, which mean nothing in ABI %v and must be 0", uint32(t.Flags&^tensorFlags), EnvABI)
 	case t.Flags&TensorTime != roleTime[t.Role]:
 		return fmt.Errorf("flags are %#x: the axis of time of this role is %#x", uint32(t.Flags), uint32(roleTime[t.Role]))
 	case image == TensorImageHWC|TensorImageCHW || image != 0 && t.Rank != 3:
@@ -204,14 +200,8 @@ var wanted = [lastRole + 1]struct {
 	RoleFinalObservation: {0, false, true, false},
 	RoleActive:           {U8, true, false, false},
 	RoleInfo:             {F32, false, true, false},
-	RoleState:            {0, false, true, false},
-	RoleFinalState:       {0, false, true, false},
 	RoleDiscount:         {F32, true, false, false},
-	RoleCost:             {F32, false, false, false},
 	RoleResetParam:       {0, false, true, false},
-	RoleEpisodeSeed:      {I64, true, false, false},
-	RolePolicyID:         {I32, true, false, false},
-	RoleEndReason:        {U8, true, false, false},
 }
 
 // RoleRule is the rule for tensors of a role.
@@ -284,7 +274,7 @@ func (s *EnvSpec) checkPairs() error {
 		if !d.Role.Known() {
 			continue
 		}
-		of, ok := map[Role]Role{RoleActionMask: RoleAction, RoleFinalObservation: RoleObservation, RoleFinalState: RoleState}[d.Role]
+		of, ok := map[Role]Role{RoleActionMask: RoleAction, RoleFinalObservation: RoleObservation}[d.Role]
 		if !ok {
 			if d.Pair != 0 {
 				return fmt.Errorf("%v has a pair, %d; it is reserved for this role and must be 0", d.Role, d.Pair)
@@ -354,7 +344,7 @@ func (s *EnvSpec) notYet() error {
 			continue
 		case d.Role == RoleResetParam && d.Flags&TensorOptional == 0:
 			return fmt.Errorf("role %v of %v, or of agents, want f32 of the environment: %w", d.Role, d.DType, ErrNotYet)
-		case d.Role > lastRole || d.Role == RoleInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+		case !d.Role.Known() || d.Role == RoleInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
@@ -393,8 +383,6 @@ func (t *Tensor) notYet() error {
 		return fmt.Errorf("a Box of %v, want f32: %w", t.DType, ErrNotYet)
 	case action && t.Choices() > MaxActions:
 		return fmt.Errorf("%d values, at most %d: %w", t.Choices(), MaxActions, ErrNotYet)
-	case t.DType.Float() && t.DType != F32:
-		return fmt.Errorf("dtype %v, want f32 or an integer: %w", t.DType, ErrNotYet)
 	}
 	return nil
 }

@@ -35,13 +35,7 @@ func ParseSpec(b []byte) (EnvSpec, error) {
 	return s, nil
 }
 
-// preReleaseBytes is the size of the head before version 1 was a candidate.
-const preReleaseBytes = 64
-
 func parse(b []byte) (s EnvSpec, err error) {
-	if len(b) >= 4 && binary.LittleEndian.Uint32(b) == preReleaseBytes {
-		return s, errors.New("it is built for a pre-release of the ABI: rebuild it with the SDK that belongs to this rlhost")
-	}
 	if len(b) < SpecBytes {
 		return s, fmt.Errorf("%d bytes, the head alone has %d", len(b), SpecBytes)
 	}
@@ -53,10 +47,12 @@ func parse(b []byte) (s EnvSpec, err error) {
 		return s, fmt.Errorf("ABI %v, this host speaks %v", v, EnvABI)
 	}
 	r := reader{b: b}
+	// Hints that this host does not know are ignored.
 	s = EnvSpec{
-		ABI: Version{Major: head.ABIMajor, Minor: head.ABIMinor}, Caps: head.Caps, Needs: head.Needs, Flags: head.Flags,
-		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset,
-		Render:  Render{head.RenderModes, int(head.RenderWidth), int(head.RenderHeight), head.RenderFPS},
+		ABI: Version{Major: head.ABIMajor, Minor: head.ABIMinor}, Caps: head.Caps & envCaps, Needs: head.Needs,
+		Flags:   head.Flags & specFlags,
+		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset & autoresets,
+		Render:  Render{head.RenderModes & renderModes, int(head.RenderWidth), int(head.RenderHeight), head.RenderFPS},
 		Rewards: Rewards{Low: head.RewardLow, High: head.RewardHigh}, StateVersion: head.StateVersion,
 		StateMax: int(head.StateMax), BindingBytes: int(head.BindingBytes),
 	}
@@ -202,6 +198,15 @@ func (r *reader) group(i int, d *GroupDesc) Group {
 	return g
 }
 
+// Hints that this host knows.
+const (
+	envCaps     = CapStrides | CapPreferSoA
+	specFlags   = SpecDeterministic | SpecDynamicAgents | SpecInitCalls
+	autoresets  = NextStep | SameStep | Disabled
+	renderModes = RenderText | RenderRGB | RenderRGBA
+	argFlags    = ArgAffectsSpaces
+)
+
 func (r *reader) tensor(i int, d *TensorDesc) Tensor {
 	t := Tensor{Role: d.Role, Index: d.Index, Group: d.Group, DType: d.DType, Rank: d.Rank, Flags: d.Flags, Shape: d.Shape,
 		Low: d.Low, High: d.High, N: d.N, Start: d.Start, Pair: d.Pair, Scale: d.Scale,
@@ -243,9 +248,12 @@ func values[T float32 | uint32](r *reader, tensor int, at, n uint64) []T {
 
 func (r *reader) arg(i int, d *ArgDesc) Arg {
 	a := Arg{Name: r.text(fmt.Sprintf("name of argument %d", i), d.Name), Doc: r.text(fmt.Sprintf("doc of argument %d", i), d.Doc), Type: d.Kind,
-		Flags: d.Flags, Min: d.Min, Max: d.Max, Default: r.text(fmt.Sprintf("default of argument %d", i), d.Value)}
+		Flags: d.Flags & argFlags, Min: d.Min, Max: d.Max, Default: r.text(fmt.Sprintf("default of argument %d", i), d.Value)}
 	if choices := r.text(fmt.Sprintf("choices of argument %d", i), d.Choices); choices != "" {
 		a.Choices = strings.Split(choices, "\n")
+	}
+	if a.Type > ArgChoice { // it is of a later version
+		a.Type, a.Min, a.Max, a.Choices = ArgText, 0, 0, nil
 	}
 	return a
 }

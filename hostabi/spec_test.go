@@ -19,7 +19,7 @@ import (
 // full is a description that uses everything that this version of the ABI has.
 func full() hostabi.EnvSpec {
 	s := testkit.Spec(4, 2, true)
-	s.Doc, s.Licence, s.Needs, s.Flags = "a test", "MIT", hostabi.FeatureAgents, hostabi.SpecDeterministic|hostabi.SpecTurnBased
+	s.Doc, s.Licence, s.Needs, s.Flags = "a test", "MIT", hostabi.FeatureAgents, hostabi.SpecDeterministic|hostabi.SpecDynamicAgents
 	s.EpisodeLimit, s.MaxEnvs, s.StateVersion, s.StateMax = 500, 64, 3, 1024
 	s.Render = hostabi.Render{Modes: hostabi.RenderText | hostabi.RenderRGB, Width: 64, Height: 48, FPS: 30}
 	threshold := float32(475)
@@ -76,11 +76,8 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"a name that commands the terminal", func(s *hostabi.EnvSpec) { s.Name = "a\x1b[2J@1" }, "without control characters"},
 		{"a name that is not text", func(s *hostabi.EnvSpec) { s.Name = "a\xff@1" }, "want UTF-8"},
 		{"a long text", func(s *hostabi.EnvSpec) { s.Doc = strings.Repeat("x", 5000) }, "doc has 5000 bytes, at most 4096"},
-		{"no autoreset", func(s *hostabi.EnvSpec) { s.Autoreset = 0 }, "autoreset bits 0x0"},
-		{"an unknown mode", func(s *hostabi.EnvSpec) { s.Autoreset = 16 }, "autoreset bits 0x10"},
-		{"an unknown capability", func(s *hostabi.EnvSpec) { s.Caps |= 0x48 }, "caps has the bits 0x48, which mean nothing in ABI 1.0"},
-		{"an unknown flag", func(s *hostabi.EnvSpec) { s.Flags |= 0x400 }, "flags has the bits 0x400"},
-		{"an unknown render mode", func(s *hostabi.EnvSpec) { s.Render.Modes = 8 }, "render modes 0x8"},
+		{"no autoreset", func(s *hostabi.EnvSpec) { s.Autoreset = 0 }, "autoreset has no mode that there is"},
+		{"an unknown mode", func(s *hostabi.EnvSpec) { s.Autoreset = 16 }, "autoreset has no mode that there is"},
 		{"a picture without a size", func(s *hostabi.EnvSpec) { s.Render.Modes = hostabi.RenderRGB }, "pictures of 0 × 0"},
 		{"negative pictures a second", func(s *hostabi.EnvSpec) { s.Render.FPS = -1 }, "-1 pictures a second"},
 		{"rewards swapped", func(s *hostabi.EnvSpec) { s.Rewards.Low = 1 }, "rewards from 1 to 0"},
@@ -99,7 +96,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"a product that overflows", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 2; s.Tensors[1].Shape = [6]uint32{1 << 30, 1 << 30} }, "product at most"},
 		{"rank of 7", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 7 }, "rank 7"},
 		{"a shape beyond the rank", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[4] = 7 }, "observation: shape[4] is 7; beyond rank 1 it is reserved"},
-		{"unknown flags of a tensor", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = 1 << 30 }, "tensor 2: reward: flags are 0x40000002; those from"},
+		{"unknown flags of a tensor", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = 1 << 30 }, "tensor 2: reward: flags have the bits 0x40000000, which mean nothing"},
 		{"another axis of time", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = hostabi.TensorAtT1 }, "the axis of time of this role is 0x2"},
 		{"a picture of rank 1", func(s *hostabi.EnvSpec) { s.Tensors[1].Flags = hostabi.TensorAtT1 | hostabi.TensorImageHWC }, "a picture has rank 3"},
 		{"two ways to gather", func(s *hostabi.EnvSpec) {
@@ -157,7 +154,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"same-step without final", func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
 		{"a short final", func(s *hostabi.EnvSpec) { s.Tensors[5].Shape[0] = 3 }, "final_observation has 3 elements of f32, the observation 4"},
 		{"an argument without a name", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Type: hostabi.ArgText}} }, "argument 0, \"\": it has no name"},
-		{"an argument without a type", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x"}} }, "type 0 does not exist"},
+		{"an argument without a type", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x"}} }, "it has no type"},
 		{"an argument with bounds swapped", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgNumber, Min: 1}} }, "bounds 1..0"},
 		{"two arguments of one name", func(s *hostabi.EnvSpec) {
 			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgText}, {Name: "x", Type: hostabi.ArgBool}}
@@ -179,7 +176,6 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgChoice, Choices: []string{"a", "b"}, Default: "c"}}
 		}, "its default is \"c\", want one of a, b"},
 		{"no choice", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgChoice}} }, "nothing to choose from"},
-		{"unknown flags of an argument", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgText, Flags: 8}} }, "flags are 0x8"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,10 +198,7 @@ func TestParseSpec_NamesUnsupportedParts(t *testing.T) {
 		name, want string
 		change     func(*hostabi.EnvSpec)
 	}{
-		{"a need", "it needs state, cost", func(s *hostabi.EnvSpec) {
-			s.Needs = hostabi.FeatureAgents | hostabi.FeatureState | hostabi.FeatureCost
-		}},
-		{"every need of what is not run", "it needs state, cost, episode_seed, policy_id, end_reason:", func(s *hostabi.EnvSpec) { s.Needs = 1<<11 - 1 }},
+		{"needs whose bits are reserved", "it needs feature 4, feature 6, feature 8, feature 9, feature 10:", func(s *hostabi.EnvSpec) { s.Needs = 1<<11 - 1 }},
 		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
 		{"a shared action", "action that 4 agents share", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
 		{"a shared observation", "observation that 4 agents share", func(s *hostabi.EnvSpec) {
@@ -222,17 +215,7 @@ func TestParseSpec_NamesUnsupportedParts(t *testing.T) {
 		{"a Box of i32", "action: a Box of i32, want f32", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 0 }},
 		{"choices of i64", "action: choices of i64, want i32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.I64 }},
 		{"too many choices", "action: 100000 values, at most 65536", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 100000 }},
-		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
-		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
-		{"a last state", "role final_state", func(s *hostabi.EnvSpec) {
-			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32, Flags: hostabi.TensorOptional},
-				hostabi.Tensor{Role: hostabi.RoleFinalState, DType: hostabi.F32})
-		}},
-		{"seeds of levels", "role episode_seed", extra(hostabi.Tensor{Role: hostabi.RoleEpisodeSeed, DType: hostabi.I64})},
-		{"policies by number", "role policy_id", extra(hostabi.Tensor{Role: hostabi.RolePolicyID, DType: hostabi.I32, Flags: hostabi.TensorPerAgent})},
-		{"reasons of an end", "role end_reason", extra(hostabi.Tensor{Role: hostabi.RoleEndReason, DType: hostabi.U8})},
-		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
-		{"reset parameters of f64", "role reset_param of f64", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F64})},
+		{"reset parameters of i32", "role reset_param of i32", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.I32})},
 	} {
 		s := testkit.Spec(4, 2, true)
 		c.change(&s)
@@ -241,14 +224,13 @@ func TestParseSpec_NamesUnsupportedParts(t *testing.T) {
 		}
 	}
 	unknown := testkit.Spec(4, 2, true)
-	extra(hostabi.Tensor{Role: 77, DType: hostabi.F64, Flags: hostabi.TensorAtT})(&unknown)
+	extra(hostabi.Tensor{Role: 77, DType: hostabi.I64, Flags: hostabi.TensorAtT})(&unknown)
 	extra(hostabi.Tensor{Role: 78, DType: 99, Rank: 9, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&unknown)
 	extra(hostabi.Tensor{Role: 79, DType: hostabi.U8, Pair: 3, Flags: hostabi.TensorAtT})(&unknown)
 	extra(hostabi.Tensor{Role: 0, DType: hostabi.U8, Index: 3, Flags: hostabi.TensorAtT})(&unknown)
 	optional := testkit.Spec(4, 2, true)
-	for _, d := range []hostabi.Tensor{{Role: hostabi.RoleState, DType: hostabi.F64}, {Role: hostabi.RoleFinalState, DType: hostabi.F64}, {Role: hostabi.RoleCost, DType: hostabi.F32},
-		{Role: hostabi.RoleEpisodeSeed, DType: hostabi.I64}, {Role: hostabi.RolePolicyID, DType: hostabi.I32}, {Role: hostabi.RoleEndReason, DType: hostabi.U8},
-		{Role: hostabi.RoleResetParam, DType: hostabi.F64}} {
+	for _, d := range []hostabi.Tensor{{Role: 10, DType: hostabi.F64}, {Role: 11, DType: hostabi.F64}, {Role: 13, DType: hostabi.F32},
+		{Role: 15, DType: hostabi.I64}, {Role: 16, DType: hostabi.I32}, {Role: 17, DType: hostabi.U8}, {Role: hostabi.RoleResetParam, DType: hostabi.I32}} {
 		d.Flags = hostabi.TensorOptional
 		extra(d)(&optional)
 	}
@@ -256,6 +238,22 @@ func TestParseSpec_NamesUnsupportedParts(t *testing.T) {
 		if _, err := hostabi.ParseSpec(s.Describe()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Hints of a later version are ignored: the description is what it would be without them.
+func TestParseSpec_IgnoresHintsThatItDoesNotKnow(t *testing.T) {
+	s := testkit.Spec(4, 2, true)
+	s.Args = []hostabi.Arg{{Name: "size", Type: hostabi.ArgText, Default: "9"}}
+	want, err := hostabi.ParseSpec(s.Describe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Caps, s.Flags, s.Render.Modes, s.Autoreset = s.Caps|0x48, s.Flags|0x40a, s.Render.Modes|8, s.Autoreset|16
+	s.Args = []hostabi.Arg{{Name: "size", Type: 6, Flags: 8, Min: math.NaN(), Max: -1, Choices: []string{"a", "b"}, Default: "9"}}
+	got, err := hostabi.ParseSpec(s.Describe())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("with hints %+v, %v, want %+v", got, err, want)
 	}
 }
 
@@ -306,7 +304,6 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 		change     func(b []byte)
 	}{
 		{"a head of 4 GiB", "a head of 4294967295 bytes", func(b []byte) { le.PutUint32(b[0:], math.MaxUint32) }},
-		{"a pre-release", "built for a pre-release of the ABI: rebuild it", func(b []byte) { le.PutUint32(b[0:], 64) }},
 		{"an odd head", "a head of 130 bytes, want a multiple of 4 from 128 to 4096", func(b []byte) { le.PutUint32(b[0:], 130) }},
 		{"short tensors", "tensor_bytes = 64, want a multiple of 4 from 128 to 4096", func(b []byte) { le.PutUint16(b[24:], 64) }},
 		{"odd tensors", "tensor_bytes = 129", func(b []byte) { le.PutUint16(b[24:], 129) }},

@@ -5,7 +5,7 @@ import "strconv"
 // Status is the result of a guest export: zero or a non-negative result, or one of the negative codes below.
 type Status int32
 
-// Status codes of env ABI v1.
+// Status codes of both ABIs. The number -6 is reserved.
 const (
 	StatusOK          Status = 0
 	StatusArgument    Status = -1   // an argument is out of range
@@ -13,7 +13,6 @@ const (
 	StatusState       Status = -3   // the call is not allowed now
 	StatusUnsupported Status = -4   // the guest does not offer this
 	StatusConfig      Status = -5   // the configuration is not accepted
-	StatusSmall       Status = -6   // a buffer is too small
 	StatusAction      Status = -7   // an action is outside its space
 	StatusVersion     Status = -9   // a saved state of another version
 	StatusDenied      Status = -10  // the pipeline does not grant this
@@ -27,7 +26,6 @@ var statusText = map[Status]string{
 	StatusState:       "call not allowed in this state",
 	StatusUnsupported: "not supported",
 	StatusConfig:      "configuration not accepted",
-	StatusSmall:       "buffer too small",
 	StatusAction:      "action outside its space",
 	StatusVersion:     "saved state of another version",
 	StatusDenied:      "not granted",

@@ -8,18 +8,15 @@ import (
 // DType is the type of a tensor's elements.
 type DType uint8
 
-// Element types.
+// Element types. The numbers 6, 7, 9, 11, 12 and 13 are reserved for f16, bf16, f64, u16, u32 and u64.
 const (
-	U8 DType = iota + 1
-	I8
-	I16
-	I32
-	I64
-	F16
-	BF16
-	F32
-	F64
-	Bool
+	U8   DType = 1
+	I8   DType = 2
+	I16  DType = 3
+	I32  DType = 4
+	I64  DType = 5
+	F32  DType = 8
+	Bool DType = 10
 )
 
 var dtypes = [...]struct {
@@ -27,7 +24,7 @@ var dtypes = [...]struct {
 	bytes int
 }{
 	U8: {"u8", 1}, I8: {"i8", 1}, I16: {"i16", 2}, I32: {"i32", 4}, I64: {"i64", 8},
-	F16: {"f16", 2}, BF16: {"bf16", 2}, F32: {"f32", 4}, F64: {"f64", 8}, Bool: {"bool", 1},
+	F32: {"f32", 4}, F64: {"f64", 8}, Bool: {"bool", 1},
 }
 
 // Bytes returns the size of one element, or 0 for a type that does not exist.
@@ -39,7 +36,10 @@ func (d DType) Bytes() int {
 }
 
 // Float reports whether elements are floating-point numbers.
-func (d DType) Float() bool { return d >= F16 && d <= F64 }
+func (d DType) Float() bool { return d == F32 || d == F64 }
+
+// ofTensors reports whether tensors of environments may have the type.
+func (d DType) ofTensors() bool { return d.Bytes() > 0 && d != F64 }
 
 // String returns the short name, such as f32, or "dtype?" for a type that does not exist.
 func (d DType) String() string {
@@ -53,7 +53,7 @@ func (d DType) String() string {
 type Role uint16
 
 // Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
-// reading and writing. The time axis of a role is fixed: see TensorFlags.
+// reading and writing. The time axis of a role is fixed: see TensorFlags. The numbers 10, 11, 13, 15, 16 and 17 are reserved.
 const (
 	RoleAction           Role = iota + 1 // read: action[t]
 	RoleObservation                      // written: obs[t+1]
@@ -64,49 +64,36 @@ const (
 	RoleFinalObservation                 // written under same-step autoreset: one row, no time; Pair names the observation
 	RoleActive                           // written: active[t+1], u8 per agent, 1 = acts at that time
 	RoleInfo                             // written: info[t], f32 numbers of the environment itself, with their names in Path
-	RoleState                            // written: state[t+1], which a critic may see besides the observation
-	RoleFinalState                       // written as the final observation, of the state
-	RoleDiscount                         // written: discount[t], f32 scalar, instead of the learner's constant
-	RoleCost                             // written: cost[t], f32
-	RoleResetParam                       // read in rl_reset: parameters of the next episode, no time
-	RoleEpisodeSeed                      // read in rl_reset: u64, seed of the next episode's level, no time
-	RolePolicyID                         // read: i32 per agent, which policy plays it, no time
-	RoleEndReason                        // written: reason[t], u8 scalar: an EndReason
+	_
+	_
+	RoleDiscount // written: discount[t], f32 scalar, instead of the learner's constant
+	_
+	RoleResetParam // read in rl_reset: parameters of the next episode, no time
 
-	lastRole = RoleEndReason
+	lastRole = RoleResetParam
 )
 
 // Known reports whether the role exists in this version of the ABI.
-func (r Role) Known() bool { return r >= RoleAction && r <= lastRole }
+func (r Role) Known() bool { return r <= lastRole && roleTime[r] != 0 }
 
-var roleNames = [...]string{"role?", "action", "observation", "reward", "terminated", "truncated",
-	"action_mask", "final_observation", "active", "info", "state", "final_state", "discount", "cost", "reset_param",
-	"episode_seed", "policy_id", "end_reason"}
+var roleNames = [lastRole + 1]string{RoleAction: "action", RoleObservation: "observation", RoleReward: "reward",
+	RoleTerminated: "terminated", RoleTruncated: "truncated", RoleActionMask: "action_mask",
+	RoleFinalObservation: "final_observation", RoleActive: "active", RoleInfo: "info", RoleDiscount: "discount",
+	RoleResetParam: "reset_param"}
 
-// String returns the role's name.
+// String returns the role's name, such as info, or role 900 for one that this version does not have.
 func (r Role) String() string {
-	if int(r) < len(roleNames) {
+	if r.Known() {
 		return roleNames[r]
 	}
-	return roleNames[0]
+	return "role " + strconv.Itoa(int(r))
 }
-
-// EndReason says why an episode has ended.
-type EndReason uint8
-
-// Reasons.
-const (
-	EndNone      EndReason = iota // it has not
-	EndTask                       // the task is over: terminated
-	EndTimeLimit                  // truncated
-	EndFault                      // the environment cannot continue: truncated
-)
 
 // TensorFlags say which axes a tensor has besides its shape, what its elements are, and how numbers are gathered.
 type TensorFlags uint32
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
 const (
 	TensorPerAgent TensorFlags = 1 << iota // a row for each agent of its group
 	TensorAtT                              // rows t = 0 … T-1
@@ -118,7 +105,7 @@ const (
 	TensorNoHigh                           // a Box without an upper bound
 	TensorImageHWC                         // a picture of rank 3: height, width, channels; dense within a row
 	TensorImageCHW                         // a picture of rank 3: channels, height, width; dense within a row
-	TensorOneHot                           // one element is 1, the others are 0
+	_                                      // reserved
 	TensorBinary                           // elements are 0 or 1: a MultiBinary action has it with N = 2
 	TensorEpisode                          // info that is valid in the row that ends an episode alone
 
@@ -174,7 +161,8 @@ const (
 // Features is a bit set of parts of the ABI: features that a host runs, and features that an environment needs.
 type Features uint64
 
-// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask. Bits 4, 6, 8, 9 and 10 are
+// reserved.
 const (
 	// FeatureActions: Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
 	FeatureActions Features = 1 << iota
@@ -182,18 +170,15 @@ const (
 	FeatureObservations
 	// FeatureAgents: several agents, active and tensors per agent.
 	FeatureAgents
-	FeatureInfo        // info
-	FeatureState       // state, final_state
-	FeatureDiscount    // discount
-	FeatureCost        // cost
-	FeatureResetParam  // reset_param
-	FeatureEpisodeSeed // episode_seed
-	FeaturePolicyID    // policy_id
-	FeatureEndReason   // end_reason
+	FeatureInfo // info
+	_
+	FeatureDiscount // discount
+	_
+	FeatureResetParam // reset_param
 )
 
-var featureNames = [...]string{"actions", "observations", "agents", "info", "state", "discount", "cost", "reset_param",
-	"episode_seed", "policy_id", "end_reason"}
+// featureNames has "" for a bit that is reserved.
+var featureNames = [...]string{"actions", "observations", "agents", "info", "", "discount", "", "reset_param"}
 
 // String lists the features by name.
 func (f Features) String() string {
@@ -201,7 +186,7 @@ func (f Features) String() string {
 	for i := range 64 {
 		switch {
 		case f>>i&1 == 0:
-		case i < len(featureNames):
+		case i < len(featureNames) && featureNames[i] != "":
 			names = append(names, featureNames[i])
 		default:
 			names = append(names, "feature "+strconv.Itoa(i))
@@ -216,9 +201,9 @@ type SpecFlags uint32
 // Flags of environments.
 const (
 	SpecDeterministic SpecFlags = 1 << iota // the same seeds and actions give the same bytes
-	SpecTimeInObs                           // the observation has the time left
+	_                                       // reserved
 	SpecDynamicAgents                       // which agents are active changes within an episode
-	SpecTurnBased                           // one agent is active at a time
+	_                                       // reserved
 	SpecInitCalls                           // create and reset take long, seconds: the host shows that they run
 )
 
@@ -251,5 +236,4 @@ type ArgFlags uint32
 // Flags of arguments.
 const (
 	ArgAffectsSpaces ArgFlags = 1 << iota // tensors depend on it
-	ArgCurriculum                         // it may change at a reset
 )

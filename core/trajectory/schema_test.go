@@ -232,7 +232,7 @@ func TestSchema_PicturesAreDense(t *testing.T) {
 	spec := testkit.Spec(3, 2, false)
 	image := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 3, Shape: [hostabi.MaxRank]uint32{4, 5, 3}}
 	planes := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 3, Shape: image.Shape, Flags: hostabi.TensorImageCHW}
-	later, cost := hostabi.Tensor{Role: 77, DType: hostabi.F32}, hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32}
+	later, cost := hostabi.Tensor{Role: 77, DType: hostabi.F32}, hostabi.Tensor{Role: 13, DType: hostabi.F32}
 	spec.Tensors = append([]hostabi.Tensor{image, planes, later, cost}, spec.Tensors...)
 	s, err := NewSchema(spec, Shape{Steps: 4, Envs: 6, SoA: true})
 	if err != nil {

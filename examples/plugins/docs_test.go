@@ -167,7 +167,7 @@ func TestPage_SaysWhatPoliciesTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	const pipeline = "rlhost = 1\n[run]\nname = \"x\"\nstop = { env_steps = 100 }\n[env.x]\nuse = \"./corridor.wasm\"\n[train]\npreset = \"ppo\"\nenv = \"x\"\n"
-	for space, want := range map[string]string{"RL_BOX(RL_U8, 0, 255, 4)": "ok", "RL_BOX(RL_F64, 0, 1, 1)": "error[E018]"} {
+	for space, want := range map[string]string{"RL_BOX(RL_U8, 0, 255, 4)": "ok", "RL_BOX(9, 0, 1, 1)": "error[E018]"} {
 		source := filepath.Join(t.TempDir(), "other.c")
 		other := bytes.Replace(corridor, []byte(".obs = RL_BOX(RL_F32, 0, 1, 1)"), []byte(".obs = "+space), 1)
 		if err := os.WriteFile(source, other, 0o644); err != nil {

@@ -77,7 +77,7 @@ func (in *Input) Type() hostabi.DType {
 		return hostabi.F32
 	}
 	for d := hostabi.U8; d <= hostabi.Bool; d++ {
-		if d.String() == in.DType && d != hostabi.F16 && d != hostabi.BF16 {
+		if d.Bytes() > 0 && d.String() == in.DType {
 			return d
 		}
 	}

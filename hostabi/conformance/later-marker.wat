@@ -8,4 +8,4 @@
 
 (memory (export "memory") 1)
 (global $heap (mut i32) (i32.const 0x10000))
-(func (export "rl_abi_v2"))
+(func (export "rl_env_v2"))

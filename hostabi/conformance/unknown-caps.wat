@@ -1,3 +1,3 @@
-;; A capability that version 1 does not have: the host cannot make use of it rightly.
+;; A capability that version 1 does not have is a hint: the host ignores it.
 ;; include guest
 (data (i32.const 0x408) "\40")

@@ -70,7 +70,7 @@ func fits(c *Column, blockBytes int) bool {
 // DTypeOf returns the type with that name, or 0, which has no bytes, if there is none.
 func DTypeOf(name string) hostabi.DType {
 	for d := hostabi.U8; d <= hostabi.Bool; d++ {
-		if d.String() == name {
+		if d.Bytes() > 0 && d.String() == name {
 			return d
 		}
 	}

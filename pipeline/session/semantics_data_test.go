@@ -12,7 +12,6 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/wasm/module"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -71,7 +70,7 @@ func labGuest(t *testing.T, name string, grants ...string) env.Plugin {
 
 // Random bytes that a module asks the host for depend on its environment alone, whichever environments share the instance.
 func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
-	p := labGuest(t, "entropy", module.GrantEntropy)
+	p := labGuest(t, "entropy")
 	run := func(sets ...string) map[int][]labRow {
 		return experiment{plugin: keepOpen{p}, sets: sets}.must(t).rows(t)
 	}

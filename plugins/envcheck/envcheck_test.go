@@ -172,8 +172,8 @@ func TestHead_HasTheFacts(t *testing.T) {
 		t.Errorf("of a plain description it says %q", text)
 	}
 	threshold := float32(-3)
-	spec.Flags, spec.Licence, spec.Rewards.Threshold = hostabi.SpecDynamicAgents|hostabi.SpecTurnBased, "see\nthe file", &threshold
-	const want = "\n  it says: which agents act changes; one agent acts at a time; a mean return of -3 is solved; licence see the file\n"
+	spec.Flags, spec.Licence, spec.Rewards.Threshold = hostabi.SpecDynamicAgents, "see\nthe file", &threshold
+	const want = "\n  it says: which agents act changes; a mean return of -3 is solved; licence see the file\n"
 	if text := Head(spec); !strings.Contains(text, want) {
 		t.Errorf("it says %q, want %q", text, want)
 	}

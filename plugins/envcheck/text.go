@@ -90,7 +90,7 @@ func Arguments(s hostabi.EnvSpec) []Argument {
 }
 
 // flagWords are the meanings of an environment's flags, from the lowest on.
-var flagWords = [...]string{"deterministic", "the observation tells the time left", "which agents act changes", "one agent acts at a time",
+var flagWords = [...]string{"deterministic", "", "which agents act changes", "",
 	"create and reset take long"}
 
 // Line writes a check, and its remedy.

@@ -41,9 +41,6 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := o.Check(&p.spec, 1); err != nil {
 		return nil, err
 	}
-	if err := p.checkEntropy(&o); err != nil {
-		return nil, err
-	}
 	if err := p.module.Enter(); err != nil {
 		return nil, err
 	}

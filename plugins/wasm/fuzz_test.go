@@ -34,7 +34,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	r := newRuntime(f)
 	withoutFiles(f, r, wazero.NewRuntimeConfig()) // compiled code of the fuzzer's finds would fill the disk
-	config := env.Source{Grants: []string{module.GrantLog, module.GrantEntropy, module.GrantClock, module.GrantMetric},
+	config := env.Source{Grants: []string{module.GrantLog, module.GrantClock, module.GrantMetric},
 		Limits: env.Limits{Memory: 4 << 20, Step: wasmtest.TwoSlices, Init: wasmtest.TwoSlices}}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)

@@ -101,36 +101,22 @@ func TestLogEnabled_FollowsTheLog(t *testing.T) {
 	}
 }
 
-// metricGuest reports 1.5 in each step, for the environment that current says.
-func metricGuest(name string, current asm.Code) wasmtest.Guest {
-	report := asm.Const(20000) + asm.Const(int32(len(name))) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f"
-	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, report)
-	g.After = func(m *asm.Module) {
-		dataOf(name)(m)
-		if current != "" {
-			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, current)
-		}
-	}
+// metricGuest reports 1.5 in each step, for the environment of that index.
+func metricGuest(name string, index int32) wasmtest.Guest {
+	report := asm.Const(index) + asm.Const(20000) + asm.Const(int32(len(name))) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f" + asm.Const(0)
+	g := calling("rl", "metric_env", []byte{asm.I32, asm.I32, asm.I32, asm.F64, asm.I32}, nil, report)
+	g.After = dataOf(name)
 	return g
 }
 
 func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
-	report := asm.Const(20000) + asm.Const(6) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f" + asm.Call(0)
-	for name, c := range map[string]struct {
-		current asm.Code
-		want    string
-	}{
-		"known":        {asm.Const(1), "[1 height=1.5 1 height=1.5]"},
-		"out of range": {asm.Const(2), "[-1 height=1.5 -1 height=1.5]"},
-		"not said":     {"", "[-1 height=1.5 -1 height=1.5]"},
-		"asks back":    {report + asm.Const(1), "[-1 height=1.5 1 height=1.5 -1 height=1.5 1 height=1.5]"},
-	} {
-		t.Run(name, func(t *testing.T) { testMetric(t, c.current, c.want) })
+	for index, want := range map[int32]string{1: "[1 height=1.5 1 height=1.5]", 2: "[]", -1: "[]"} {
+		testMetric(t, index, want)
 	}
 }
 
-func testMetric(t *testing.T, current asm.Code, want string) {
-	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).Bytes(), env.Source{Grants: []string{module.GrantMetric}})
+func testMetric(t *testing.T, index int32, want string) {
+	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", index).Bytes(), env.Source{Grants: []string{module.GrantMetric}})
 	var got []string
 	e, _ := opened(t, p, env.Options{Envs: 2, Metric: func(m env.Metric) { got = append(got, fmt.Sprint(m.Env, " ", m.Name, "=", m.Value)) }})
 	for range 2 {
@@ -147,7 +133,7 @@ func testMetric(t *testing.T, current asm.Code, want string) {
 
 // A host that is called back may not call the same Env: the guest is in the middle of something.
 func TestEnv_RefusesCallsDuringACall(t *testing.T) {
-	g := metricGuest("m", "")
+	g := metricGuest("m", 0)
 	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantMetric}})
 	var e *Env
 	var errs []error
@@ -179,16 +165,16 @@ func TestClock_GoesByStepsAlone(t *testing.T) {
 	}
 }
 
-// entropyGuest asks for 21 bytes in each step, for the environment of that index, and of a place in memory.
-func entropyGuest(env, at int) wasmtest.Guest {
-	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(int32(at))+asm.Const(21))
+// randomGuest asks for 21 bytes in each step, for the environment of that index, and of a place in memory.
+func randomGuest(env, at int) wasmtest.Guest {
+	g := calling(module.WASI, "random_get", asm.I32s(2), asm.I32s(1), asm.Const(int32(at))+asm.Const(21))
 	g.After = func(m *asm.Module) { m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(int32(env))) }
 	return g
 }
 
-func TestEntropy_ComesFromTheSeed(t *testing.T) {
+func TestRandomGet_ComesFromTheSeed(t *testing.T) {
 	draw := func(index int, seed uint64, seeds []uint64) string {
-		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
+		p := load(t, newRuntime(t), "guest.wasm", randomGuest(index, 20000).Bytes(), env.Source{})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 		e := newEnv(t, p, env.Options{Envs: 2, Seed: seed})
 		must(t, e.Bind(b))
@@ -212,30 +198,6 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 	}
 	if reset := draw(0, 1, []uint64{5, 6}); reset == first || reset != draw(1, 9, []uint64{6, 5}) {
 		t.Error("after a reset with seeds the bytes are not those of the environment's seed")
-	}
-}
-
-// A guest that does not say which of several environments it is at is refused; with one it need not.
-func TestEntropy_IsForOneEnvironment(t *testing.T) {
-	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
-	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
-	spec := p.Spec()
-	_, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
-	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), want) {
-		t.Errorf("NewEnv of two = %v, want %s", err, want)
-	}
-	e, _ := opened(t, p, env.Options{Envs: 1})
-	must(t, e.Step(0))
-	if got := string(e.inst.View(20000, 21)); got == strings.Repeat("\x00", 21) {
-		t.Error("one environment gets no bytes")
-	}
-}
-
-func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
-	e, _ := logged(t, entropyGuest(0, -4), module.GrantEntropy)
-	must(t, e.Step(0))
-	if got := hostabi.Status(result(e)); got != hostabi.StatusArgument {
-		t.Errorf("entropy = %v", got)
 	}
 }
 
@@ -370,21 +332,16 @@ func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
 func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 	const size = 60 << 20
 	all := asm.Const(1<<20) + asm.Const(size)
-	for _, g := range []wasmtest.Guest{
-		calling("rl", "entropy", asm.I32s(2), asm.I32s(1), all),
-		calling(module.WASI, "random_get", asm.I32s(2), asm.I32s(1), all),
-	} {
-		g.Pages = size>>16 + 17
-		p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}, Limits: env.Limits{Step: wasmtest.TwoSlices}})
-		e, _ := opened(t, p, env.Options{Envs: 1})
-		var f *env.Fault
-		if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
-			t.Errorf("Step = %v, want a deadline", err)
-		}
-		filled := bytes.Count(e.inst.View(1<<20, size), []byte{0}) < size/2
-		if filled {
-			t.Error("all of the memory was filled nevertheless")
-		}
+	g := calling(module.WASI, "random_get", asm.I32s(2), asm.I32s(1), all)
+	g.Pages = size>>16 + 17
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Limits: env.Limits{Step: wasmtest.TwoSlices}})
+	e, _ := opened(t, p, env.Options{Envs: 1})
+	var f *env.Fault
+	if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
+		t.Errorf("Step = %v, want a deadline", err)
+	}
+	if filled := bytes.Count(e.inst.View(1<<20, size), []byte{0}) < size/2; filled {
+		t.Error("all of the memory was filled nevertheless")
 	}
 }
 

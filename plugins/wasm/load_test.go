@@ -59,7 +59,7 @@ func notModules() []loadCase {
 		{"cut off in its magic", []byte("\x00asm\x01"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is cut off after 5 bytes; build or copy the file again`},
 		{"cut off in a section", good[:len(good)/2], env.Source{}, module.CodeFormat,
-			`E014 guest.wasm: is damaged at offset 0x1b6: it ends too early: 785 bytes wanted, 173 left; build or copy the file again`},
+			`E014 guest.wasm: is damaged at offset 0x1b4: it ends too early: 785 bytes wanted, 174 left; build or copy the file again`},
 		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is not a WebAssembly module; give the .wasm file that the compiler wrote`},
 		{"invalid code", with(hostabi.ExportStep, asm.Add), env.Source{}, module.CodeFormat,
@@ -78,7 +78,7 @@ func wrongExports() []loadCase {
 			After: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib`},
 		{"no environment", library.Bytes(), env.Source{}, module.CodeExport,
-			`E015 guest.wasm: does not export rl_abi_v1rc(); export it from the guest's source, as the SDKs do`},
+			`E015 guest.wasm: does not export rl_env_v1(); export it from the guest's source, as the SDKs do`},
 		{"misspelt export", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent},
 			After: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.Bytes(), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: does not export rl_step(i32, i32) -> i32; did you mean it by rl_stepp?`},
@@ -93,11 +93,11 @@ func wrongExports() []loadCase {
 		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: takes the name __rl_fuel, which is reserved for the host; give it another name in the guest's source`},
 		{"future ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
-			After: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
-			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
-		{"pre-release ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
-			After: func(m *asm.Module) { m.Func("rl_abi_v1", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
-			`E050 guest.wasm: is built for a pre-release of ABI 1; build it again with the SDK that belongs to this rlhost, or change it by docs/reference/env-abi.md if it has none`},
+			After: func(m *asm.Module) { m.Func("rl_env_v2", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
+			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; update rlhost, or build the guest with an older SDK`},
+		{"candidate of the ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
+			After: func(m *asm.Module) { m.Func("rl_abi_v1rc", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
+			`E050 guest.wasm: is built for a candidate of ABI 1 of environments, or an older one; build it again with the SDK that belongs to this rlhost; without an SDK see docs/reference/env-abi.md`},
 	}
 }
 
@@ -105,10 +105,10 @@ func wrongExports() []loadCase {
 func wrongImports() []loadCase {
 	good := wasmtest.Guest{}.Bytes()
 	return []loadCase{
-		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), env.Source{}, module.CodeImport,
-			`E016 guest.wasm: imports rl.entropy, which is not granted; add "entropy" to the environment's grants, or build the guest without it`},
-		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), env.Source{}, module.CodeImport,
-			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
+		{"import that is not granted", importing("rl", "log_enabled", asm.I32s(1), asm.I32s(1)), env.Source{}, module.CodeImport,
+			`E016 guest.wasm: imports rl.log_enabled, which is not granted; add "log" to the environment's grants, or build the guest without it`},
+		{"import that does not exist", importing("rl", "metric_en", asm.I32s(2), asm.I32s(1)), env.Source{}, module.CodeImport,
+			`E016 guest.wasm: imports rl.metric_en, which this host does not have; did you mean rl.metric_env?`},
 		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; no library that was linked defines emscripten_notify_memory_growth: define it in the guest, or link what has it`},
 		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), env.Source{}, module.CodeImport,
@@ -120,13 +120,13 @@ func wrongImports() []loadCase {
 		{"import of a memory", wasmtest.Guest{Before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.Bytes(), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports env.memory, which is not a function; let the guest define it itself`},
 		{"unknown capability", good, env.Source{Grants: []string{"files"}}, module.CodeImport,
-			`E016 guest.wasm: is granted "files", which does not exist; there are clock, entropy, log, metric`},
+			`E016 guest.wasm: is granted "files", which does not exist; there are clock, log, metric`},
 		{"atomics", with(hostabi.ExportStep, "\xfe\x03\x00"+asm.Const(0)), env.Source{}, module.CodeFeature,
-			`E017 guest.wasm: needs atomic operations (threads) (at offset 0x165); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
+			`E017 guest.wasm: needs atomic operations (threads) (at offset 0x163); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 		{"tail call", with(hostabi.ExportStep, asm.Get(0)+asm.Get(1)+"\x12\x08"), env.Source{}, module.CodeFeature,
-			`E017 guest.wasm: needs tail calls (at offset 0x169); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
+			`E017 guest.wasm: needs tail calls (at offset 0x167); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), env.Source{}, module.CodeFeature,
-			`E017 guest.wasm: needs exception handling (at offset 0x165); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
+			`E017 guest.wasm: needs exception handling (at offset 0x163); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 	}
 }
 

@@ -75,17 +75,6 @@ func (p *Plugin) newInstance() (*guest.Instance, error) {
 	})
 }
 
-// checkEntropy rejects several environments in an instance that imports entropy and does not export which of them it is
-// working on: an environment's bytes would depend on the others in its instance.
-func (p *Plugin) checkEntropy(o *env.Options) error {
-	f := p.file
-	if o.Envs == 1 || f.Exports(hostabi.ExportCurrentEnv) || !f.Imports(hostabi.ImportModule, hostabi.ImportEntropy) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: %s imports %s.%s and does not export %s: an instance of it has one environment",
-		env.ErrUnsupported, o.Name, f.Path, hostabi.ImportModule, hostabi.ImportEntropy, hostabi.ExportCurrentEnv)
-}
-
 // describe puts the arguments into the guest and reads its description.
 func describe(i *guest.Instance, f *module.File) (hostabi.EnvSpec, error) {
 	var none hostabi.EnvSpec

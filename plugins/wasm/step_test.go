@@ -94,10 +94,10 @@ func TestStep_FaultInAPart(t *testing.T) {
 // A guest may export what it imports: the host then calls itself, and finds the guest all the same.
 func TestStep_ThroughAReexportedImport(t *testing.T) {
 	g := wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent}, Before: func(m *asm.Module) {
-		m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1))
+		m.Import(module.WASI, "random_get", asm.I32s(2), asm.I32s(1))
 		m.Export(hostabi.ExportStep, 0, 0)
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{})
 	e, _ := opened(t, p, env.Options{Envs: 1})
 	if err := e.Step(3); err != nil {
 		t.Errorf("Step = %v", err)

@@ -19,22 +19,19 @@ extern "C" {
 #define RL_ABI_MAJOR 1
 #define RL_ABI_MINOR 0
 
-// Element types.
+// Element types. The numbers 6, 7, 9, 11, 12 and 13 are reserved for f16, bf16, f64, u16, u32 and u64.
 enum {
     RL_U8 = 1,
     RL_I8 = 2,
     RL_I16 = 3,
     RL_I32 = 4,
     RL_I64 = 5,
-    RL_F16 = 6,
-    RL_BF16 = 7,
     RL_F32 = 8,
-    RL_F64 = 9,
     RL_BOOL = 10,
 };
 
 // Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
-// reading and writing. The time axis of a role is fixed: see TensorFlags.
+// reading and writing. The time axis of a role is fixed: see TensorFlags. The numbers 10, 11, 13, 15, 16 and 17 are reserved.
 enum {
     // read: action[t]
     RL_ROLE_ACTION = 1,
@@ -54,38 +51,14 @@ enum {
     RL_ROLE_ACTIVE = 8,
     // written: info[t], f32 numbers of the environment itself, with their names in Path
     RL_ROLE_INFO = 9,
-    // written: state[t+1], which a critic may see besides the observation
-    RL_ROLE_STATE = 10,
-    // written as the final observation, of the state
-    RL_ROLE_FINAL_STATE = 11,
     // written: discount[t], f32 scalar, instead of the learner's constant
     RL_ROLE_DISCOUNT = 12,
-    // written: cost[t], f32
-    RL_ROLE_COST = 13,
     // read in rl_reset: parameters of the next episode, no time
     RL_ROLE_RESET_PARAM = 14,
-    // read in rl_reset: u64, seed of the next episode's level, no time
-    RL_ROLE_EPISODE_SEED = 15,
-    // read: i32 per agent, which policy plays it, no time
-    RL_ROLE_POLICY_ID = 16,
-    // written: reason[t], u8 scalar: an EndReason
-    RL_ROLE_END_REASON = 17,
-};
-
-// Reasons.
-enum {
-    // it has not
-    RL_END_NONE = 0,
-    // the task is over: terminated
-    RL_END_TASK = 1,
-    // truncated
-    RL_END_TIME_LIMIT = 2,
-    // the environment cannot continue: truncated
-    RL_END_FAULT = 3,
 };
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
 enum {
     // a row for each agent of its group
     RL_TENSOR_PER_AGENT = 1,
@@ -107,8 +80,6 @@ enum {
     RL_TENSOR_IMAGE_HWC = 256,
     // a picture of rank 3: channels, height, width; dense within a row
     RL_TENSOR_IMAGE_CHW = 512,
-    // one element is 1, the others are 0
-    RL_TENSOR_ONE_HOT = 1024,
     // elements are 0 or 1: a MultiBinary action has it with N = 2
     RL_TENSOR_BINARY = 2048,
     // info that is valid in the row that ends an episode alone
@@ -144,7 +115,8 @@ enum {
     RL_CAP_PREFER_SOA = 2,
 };
 
-// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask. Bits 4, 6, 8, 9 and 10 are
+// reserved.
 enum {
     // Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
     RL_FEATURE_ACTIONS = 1,
@@ -154,32 +126,18 @@ enum {
     RL_FEATURE_AGENTS = 4,
     // info
     RL_FEATURE_INFO = 8,
-    // state, final_state
-    RL_FEATURE_STATE = 16,
     // discount
     RL_FEATURE_DISCOUNT = 32,
-    // cost
-    RL_FEATURE_COST = 64,
     // reset_param
     RL_FEATURE_RESET_PARAM = 128,
-    // episode_seed
-    RL_FEATURE_EPISODE_SEED = 256,
-    // policy_id
-    RL_FEATURE_POLICY_ID = 512,
-    // end_reason
-    RL_FEATURE_END_REASON = 1024,
 };
 
 // Flags of environments.
 enum {
     // the same seeds and actions give the same bytes
     RL_SPEC_DETERMINISTIC = 1,
-    // the observation has the time left
-    RL_SPEC_TIME_IN_OBS = 2,
     // which agents are active changes within an episode
     RL_SPEC_DYNAMIC_AGENTS = 4,
-    // one agent is active at a time
-    RL_SPEC_TURN_BASED = 8,
     // create and reset take long, seconds: the host shows that they run
     RL_SPEC_INIT_CALLS = 16,
 };
@@ -211,8 +169,6 @@ enum {
 enum {
     // tensors depend on it
     RL_ARG_AFFECTS_SPACES = 1,
-    // it may change at a reset
-    RL_ARG_CURRICULUM = 2,
 };
 
 // MaxRank is the largest number of dimensions of a tensor of one environment.
@@ -231,7 +187,7 @@ enum {
     RL_HOST_BYTES = 48,
 };
 
-// Status codes of env ABI v1.
+// Status codes of both ABIs. The number -6 is reserved.
 enum {
     RL_STATUS_OK = 0,
     // an argument is out of range
@@ -244,8 +200,6 @@ enum {
     RL_STATUS_UNSUPPORTED = -4,
     // the configuration is not accepted
     RL_STATUS_CONFIG = -5,
-    // a buffer is too small
-    RL_STATUS_SMALL = -6,
     // an action is outside its space
     RL_STATUS_ACTION = -7,
     // a saved state of another version
@@ -460,8 +414,8 @@ _Static_assert(offsetof(rl_host_desc, reserved) == 28, "rl_host_desc.reserved");
 
 // What the guest exports.
 
-// rl_abi_v1rc is the marker of the version: a candidate for 1. It is looked for, never called.
-RL_EXPORT(rl_abi_v1rc) void rl_abi_v1rc(void);
+// rl_env_v1 is the marker of the version. It is looked for, never called.
+RL_EXPORT(rl_env_v1) void rl_env_v1(void);
 
 // rl_host (optional): (host, len) -> status. Called once before rl_describe with a HostDesc of len bytes.
 RL_EXPORT(rl_host) int32_t rl_host(uint32_t host, uint32_t len);
@@ -530,20 +484,11 @@ RL_IMPORT(log) void rl_host_log(uint32_t level, uint32_t text, uint32_t len);
 // log_enabled: (level) -> 0 or 1.
 RL_IMPORT(log_enabled) int32_t rl_host_log_enabled(uint32_t level);
 
-// entropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
-// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
-// rl_current_env for it.
-RL_IMPORT(entropy) int32_t rl_host_entropy(uint32_t buf, uint32_t len);
-
 // clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
 RL_IMPORT(clock_ns) int64_t rl_host_clock_ns(void);
 
-// metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
-// that rl_current_env names, by itself where that is not exported.
-RL_IMPORT(metric) void rl_host_metric(uint32_t name, uint32_t len, double value);
-
-// metric_env: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
-// as a tensor with that flag of TensorGather: 0 is the last value.
+// metric_env: (env, name, len, value f64, gather). A number of an environment, by its index, for the metrics under env/,
+// gathered over its episode as a tensor with that flag of TensorGather: 0 is the last value.
 RL_IMPORT(metric_env) void rl_host_metric_env(uint32_t env, uint32_t name, uint32_t len, double value, uint32_t gather);
 
 #ifdef __cplusplus

@@ -326,10 +326,11 @@ RL_QUIET static void rl_log(uint32_t level, const char *text)
     rl_host_log(level, (uint32_t)(uintptr_t)text, rl_length(text));
 }
 
-// rl_metric reports a number under env/; the pipeline must grant "metric".
+// rl_metric reports a number of the environment that is being stepped under env/, of which an episode's mean counts; the pipeline
+// must grant "metric".
 RL_QUIET static void rl_metric(const char *name, double value)
 {
-    rl_host_metric((uint32_t)(uintptr_t)name, rl_length(name), value);
+    rl_host_metric_env((uint32_t)rl_current_env(), (uint32_t)(uintptr_t)name, rl_length(name), value, RL_TENSOR_MEAN);
 }
 #else
 #include <stdio.h>

@@ -323,7 +323,7 @@ static bool rl_described(rl_config *config, rl_env *env)
     return !config->failed;
 }
 
-RL_EXPORT(rl_abi_v1rc) void rl_abi_v1rc(void) {}
+RL_EXPORT(rl_env_v1) void rl_env_v1(void) {}
 
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
 {

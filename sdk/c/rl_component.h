@@ -213,7 +213,7 @@ RL_QUIET static rl_act_request rl_act_request_of(const rl_message *m)
 
 // ---- what the guest exports --------------------------------------------------------------------------------
 
-RL_EXPORT(rl_component_v1rc) void rl_component_v1rc(void) {}
+RL_EXPORT(rl_component_v1) void rl_component_v1(void) {}
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)
 {

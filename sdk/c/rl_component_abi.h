@@ -57,6 +57,11 @@ enum {
     RL_METRIC_HISTOGRAM = 3,
 };
 
+// F64 is a type of columns that tensors of environments do not have.
+enum {
+    RL_F64 = 9,
+};
+
 // Outcomes.
 enum {
     // all receivers get it
@@ -240,8 +245,8 @@ _Static_assert(offsetof(rl_identity, reserved) == 32, "rl_identity.reserved");
 
 // What the guest exports.
 
-// rl_component_v1rc is the marker of the version: a candidate for 1. It is looked for, never called.
-RL_EXPORT(rl_component_v1rc) void rl_component_v1rc(void);
+// rl_component_v1 is the marker of the version. It is looked for, never called.
+RL_EXPORT(rl_component_v1) void rl_component_v1(void);
 
 // rl_configure: (config, len) -> status. Reads and checks the component's table: UTF-8 lines "key=value\n", sorted by key,
 // nested keys joined with dots, elements of a list with commas. StatusConfig refuses it; rl_last_error then has lines

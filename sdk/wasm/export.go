@@ -98,7 +98,7 @@ func give[T string | []byte](data T, buf, capacity uint32) int32 {
 	return int32(len(data))
 }
 
-//go:wasmexport rl_abi_v1rc
+//go:wasmexport rl_env_v1
 func exportABI() {}
 
 //go:wasmexport rl_describe

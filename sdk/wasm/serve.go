@@ -383,8 +383,6 @@ func dtypeOf[T any]() hostabi.DType {
 		return hostabi.I32
 	case int64:
 		return hostabi.I64
-	case float64:
-		return hostabi.F64
 	default:
 		return hostabi.F32
 	}

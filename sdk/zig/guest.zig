@@ -29,10 +29,7 @@ pub const types = struct {
     pub const I16 = 3;
     pub const I32 = 4;
     pub const I64 = 5;
-    pub const F16 = 6;
-    pub const BF16 = 7;
     pub const F32 = 8;
-    pub const F64 = 9;
     pub const BOOL = 10;
 };
 

@@ -117,7 +117,7 @@ typedef struct {
     char strings[32];
 } Description;
 
-RL_EXPORT(rl_abi_v1rc) void rl_abi_v1rc(void) {}
+RL_EXPORT(rl_env_v1) void rl_env_v1(void) {}
 
 static rl_tensor_desc tensor(uint16_t role, uint16_t group, uint8_t dtype, uint32_t time)
 {

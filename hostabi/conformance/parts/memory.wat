@@ -2,4 +2,4 @@
 ;; each: age, seed, waits for its reset), what is given away from 0x10000 on.
 (memory (export "memory") 1)
 (global $heap (mut i32) (i32.const 0x10000))
-(func (export "rl_abi_v1rc"))
+(func (export "rl_env_v1"))

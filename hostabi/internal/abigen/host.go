@@ -53,7 +53,7 @@ func hostView(root string) (string, error) {
 	m := &model{names: map[string]string{"Ctl": "ctl", "Inline": fieldC("Inline")}}
 	structs := map[string]*ast.TypeSpec{}
 	for _, source := range hostSources() {
-		groups, more, err := read(filepath.Join(root, source[0]), source[1:])
+		groups, _, more, err := read(filepath.Join(root, source[0]), source[1:], nil)
 		if err != nil {
 			return "", err
 		}

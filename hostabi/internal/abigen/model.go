@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,7 +92,7 @@ func envABI() abi {
 // componentABI is the part of the ABI that only components and their hosts share.
 func componentABI() abi {
 	return abi{
-		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go"},
+		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go", "tensor.go"},
 		records: []reflect.Type{
 			reflect.TypeFor[hostabi.ComponentSpec](),
 			reflect.TypeFor[hostabi.PortDesc](),
@@ -104,14 +105,14 @@ func componentABI() abi {
 	}
 }
 
-// read returns the const blocks of some files of a folder, and their types by name.
-func read(dir string, names []string) (groups []group, structs map[string]*ast.TypeSpec, err error) {
+// read returns the const blocks of some files of a folder and of the files besides, which may have their types, and all types by name.
+func read(dir string, names, besides []string) (groups, more []group, structs map[string]*ast.TypeSpec, err error) {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range names {
+	for _, name := range slices.Concat(names, besides) {
 		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		parsed = append(parsed, f)
 	}
@@ -120,10 +121,12 @@ func read(dir string, names []string) (groups []group, structs map[string]*ast.T
 	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
 	_, _ = conf.Check(filepath.Base(dir), fset, parsed, info)
 	structs = map[string]*ast.TypeSpec{}
-	for _, f := range parsed {
+	for i, f := range parsed {
 		for _, d := range f.Decls {
 			decl, ok := d.(*ast.GenDecl)
 			switch {
+			case ok && decl.Tok == token.CONST && i >= len(names):
+				more = append(more, newGroup(decl, info))
 			case ok && decl.Tok == token.CONST:
 				groups = append(groups, newGroup(decl, info))
 			case ok && decl.Tok == token.TYPE:
@@ -137,7 +140,7 @@ func read(dir string, names []string) (groups []group, structs map[string]*ast.T
 			}
 		}
 	}
-	return groups, structs, nil
+	return groups, more, structs, nil
 }
 
 func newGroup(decl *ast.GenDecl, info *types.Info) group {
@@ -162,21 +165,15 @@ func newGroup(decl *ast.GenDecl, info *types.Info) group {
 
 // load returns the view of an ABI from the folder of package hostabi.
 func load(dir string, a abi) (*model, error) {
-	groups, structs, err := read(dir, a.files)
+	groups, more, structs, err := read(dir, a.files, a.besides)
 	if err != nil {
 		return nil, err
 	}
 	m := &model{names: map[string]string{"Ptr": "ptr"}, module: a.module}
 	docs := map[string][]string{} // comments of string constants, by value
-	if len(a.besides) > 0 {
-		more, _, err := read(dir, a.besides)
-		if err != nil {
-			return nil, err
-		}
-		other := &model{names: m.names}
-		for _, g := range more {
-			other.addGroup(g, docs)
-		}
+	other := &model{names: m.names}
+	for _, g := range more {
+		other.addGroup(g, docs)
 	}
 	for _, g := range groups {
 		m.addGroup(g, docs)

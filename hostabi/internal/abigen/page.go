@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/constant"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,8 +86,9 @@ func (m *model) constants(typ string) (list []number) {
 func (m *model) roleTable(b *strings.Builder) {
 	b.WriteString("| role | | rows | type | how many | |\n|---|---|---|---|---|---|\n")
 	rows := map[hostabi.TensorFlags]string{hostabi.TensorAtT: "T", hostabi.TensorAtT1: "T+1", hostabi.TensorNoTime: "1"}
-	for i, c := range m.constants("Role") {
-		rule := hostabi.Role(i + 1).Rule()
+	for _, c := range m.constants("Role") {
+		number, _ := constant.Int64Val(c.value)
+		rule := hostabi.Role(number).Rule()
 		typ, many := "any", "one"
 		if rule.DType != 0 {
 			typ = rule.DType.String()

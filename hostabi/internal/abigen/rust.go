@@ -63,8 +63,6 @@ func constantTypeRust(typ string) string {
 	case "Autoreset", "TensorFlags", "SpecFlags", "RenderMode", "ArgType", "ArgFlags",
 		"ComponentFlags", "PortFlags", "ColumnFlags", "MetricKind", "StopReason":
 		return "u32"
-	case "EndReason":
-		return "u8"
 	case "Status", "Outcome":
 		return "i32"
 	default:

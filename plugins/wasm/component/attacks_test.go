@@ -361,7 +361,9 @@ func moduleAttacks() (list []attack) {
 	}
 	add("an import that does not exist", built{imports: func(m *asm.Module) { m.Import(hostabi.ImportComponent, "shell", nil, nil) }}, "rl_component.shell, which this host does not have")
 	add("an import of the host's own", built{imports: func(m *asm.Module) { m.Import("rl", "yield", nil, nil) }}, "rl.yield, which is the host's own")
-	add("an import of environments", built{imports: func(m *asm.Module) { m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1)) }}, "rl.entropy, which this host does not have")
+	add("an import of environments", built{imports: func(m *asm.Module) {
+		m.Import("rl", "metric_env", []byte{asm.I32, asm.I32, asm.I32, asm.F64, asm.I32}, nil)
+	}}, "rl.metric_env, which this host does not have")
 	add("an import with a name that steers the terminal", built{imports: func(m *asm.Module) { m.Import("\x1b[2J", "\a", nil, nil) }}, `\x1b[2J`)
 	add("an import with another signature", built{imports: func(m *asm.Module) { m.Import(hostabi.ImportComponent, "emit", nil, nil) }}, "imports rl_component.emit()")
 	add("an imported memory", built{imports: func(m *asm.Module) { m.ImportMemory("env", "memory") }}, "")

@@ -19,9 +19,7 @@ func rlCalls() map[string]hostCall {
 	return map[string]hostCall{
 		hostabi.ImportLog:        rlLog,
 		hostabi.ImportLogEnabled: rlLogEnabled,
-		hostabi.ImportEntropy:    rlEntropy,
 		hostabi.ImportClock:      rlClock,
-		hostabi.ImportMetric:     rlMetric,
 		hostabi.ImportMetricEnv:  rlMetricEnv,
 	}
 }
@@ -49,25 +47,7 @@ func rlLogEnabled(i *Instance, stack []uint64) {
 	}
 }
 
-func rlEntropy(i *Instance, stack []uint64) {
-	buf := i.View(uint32(stack[0]), uint32(stack[1]))
-	if buf == nil {
-		stack[0] = status(hostabi.StatusArgument)
-		return
-	}
-	if !perEnv(i.calling) {
-		stack[0] = status(hostabi.StatusState) // it would depend on the other environments of the instance
-		return
-	}
-	i.fill(buf)
-	stack[0] = status(hostabi.StatusOK)
-}
-
 func rlClock(i *Instance, stack []uint64) { stack[0] = uint64(i.host.now()) }
-
-func rlMetric(i *Instance, stack []uint64) {
-	i.report(i.envOf(), uint32(stack[0]), uint32(stack[1]), math.Float64frombits(stack[2]), hostabi.TensorMean)
-}
 
 func rlMetricEnv(i *Instance, stack []uint64) {
 	index, gather := int(int32(stack[0])), hostabi.TensorFlags(stack[4])

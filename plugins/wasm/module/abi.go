@@ -1,6 +1,7 @@
 package module
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,9 @@ import (
 type ABI struct {
 	name, one      string // what such modules are of, and one of these
 	place          string // what to do with such a module elsewhere
+	page           string // that specifies it
 	marker, prefix string // of this version, and of any
+	older          string // prefix of the markers of the candidates for version 1
 	version        hostabi.Version
 	exports        []hostabi.Function
 	imports        string // module of the host's functions
@@ -22,13 +25,14 @@ type ABI struct {
 // Environments and Components are the kinds.
 var (
 	Environments = &ABI{
-		name: "environments", one: "environment", place: `name it as an environment: use = "…" in [env.NAME]`,
-		marker: hostabi.ExportABI, prefix: hostabi.ExportABIPrefix, version: hostabi.EnvABI, exports: hostabi.EnvExports(),
-		imports: hostabi.ImportModule, grants: []string{GrantClock, GrantEntropy, GrantLog, GrantMetric},
+		name: "environments", one: "environment", place: `name it as an environment: use = "…" in [env.NAME]`, page: "docs/reference/env-abi.md",
+		marker: hostabi.ExportABI, prefix: hostabi.ExportABIPrefix, older: "rl_abi_v", version: hostabi.EnvABI,
+		exports: hostabi.EnvExports(), imports: hostabi.ImportModule, grants: []string{GrantClock, GrantLog, GrantMetric},
 	}
 	Components = &ABI{
-		name: "components", one: "component", place: `name it as a component: runtime = "wasm" and use = "…" in [component.NAME]`,
-		marker: hostabi.ExportComponentABI, prefix: hostabi.ExportComponentPrefix, version: hostabi.ComponentABI,
+		name: "components", one: "component", place: `name it as a component: runtime = "wasm" and use = "…" in [component.NAME]`, page: "docs/reference/component-abi.md",
+		marker: hostabi.ExportComponentABI, prefix: hostabi.ExportComponentPrefix, older: "rl_component_v1rc",
+		version: hostabi.ComponentABI,
 		exports: hostabi.ComponentExports(), imports: hostabi.ImportComponent,
 		grants: []string{GrantClock, GrantLog, GrantMetric, GrantStop},
 	}
@@ -45,7 +49,15 @@ func abiOf(m *meter.Module) *ABI {
 // marked reports whether a module has the marker of any version.
 func (a *ABI) marked(m *meter.Module) bool {
 	_, ok := export(m, a.marker)
-	return ok || a.future(m) != 0
+	return ok || a.future(m) != 0 || a.past(m)
+}
+
+// past reports whether a module is built for a candidate of the ABI alone.
+func (a *ABI) past(m *meter.Module) bool {
+	if _, ok := export(m, a.marker); ok || a.future(m) != 0 {
+		return false
+	}
+	return slices.ContainsFunc(m.Exports, func(e meter.Export) bool { return strings.HasPrefix(e.Name, a.older) })
 }
 
 // major returns the version that a module is marked with, 0 if none.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +24,7 @@ const (
 	CodeFeature     = "E017" // the module needs something that this runtime does not offer
 	CodeDescription = "E018" // the guest's description is not accepted; wraps hostabi.ErrSpec
 	CodeStart       = "E019" // the guest failed before its first environment
-	CodeFuture      = "E050" // the module speaks a later version of the ABI
+	CodeFuture      = "E050" // the module speaks another version of the ABI
 )
 
 // decode reads the structure of a module.
@@ -120,13 +119,18 @@ func check(path string, m *meter.Module, grants []string, a *ABI) []*table.Error
 		add(CodeCommand, "is a command module (it exports _start)", reactorHelp(m))
 		return found
 	}
-	if version := a.future(m); version != 0 {
-		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, a.version.Major),
-			"upgrade rlhost or rebuild the guest with an older SDK")
+	if Environments.marked(m) && Components.marked(m) {
+		add(CodeExport, "has the marker of an environment and that of a component", "export one of them: "+hostabi.ExportABI+" or "+hostabi.ExportComponentABI)
 		return found
 	}
-	if _, ok := export(m, preRelease); ok && a == Environments {
-		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(a.version.Major)), "build it again with the SDK that belongs to this rlhost, or change it by docs/reference/env-abi.md if it has none")
+	if version := a.future(m); version != 0 {
+		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, a.version.Major),
+			"update rlhost, or build the guest with an older SDK")
+		return found
+	}
+	if a.past(m) {
+		add(CodeFuture, fmt.Sprintf("is built for a candidate of ABI %d of %s, or an older one", a.version.Major, a.name),
+			"build it again with the SDK that belongs to this rlhost; without an SDK see "+a.page)
 		return found
 	}
 	if other := abiOf(m); other != a && other.marked(m) {
@@ -155,9 +159,6 @@ func export(m *meter.Module, name string) (meter.Export, bool) {
 	}
 	return m.Exports[i], true
 }
-
-// preRelease is the marker of guests from before the ABI was a candidate.
-const preRelease = "rl_abi_v1"
 
 func (a *ABI) checkExports(m *meter.Module, add func(code, reason, help string)) {
 	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory || len(m.Memories) == 0 {

@@ -9,11 +9,10 @@ import (
 
 // Capabilities that the source of a module may be granted.
 const (
-	GrantLog     = "log"     // rl.log, rl.log_enabled, and the guest's stdout and stderr
-	GrantEntropy = "entropy" // rl.entropy
-	GrantClock   = "clock"   // rl.clock_ns
-	GrantMetric  = "metric"  // rl.metric, rl.metric_env; rl_component.declare, rl_component.report
-	GrantStop    = "stop"    // rl_component.stop
+	GrantLog    = "log"    // rl.log, rl.log_enabled, and the guest's stdout and stderr
+	GrantClock  = "clock"  // rl.clock_ns
+	GrantMetric = "metric" // rl.metric_env; rl_component.declare, rl_component.report
+	GrantStop   = "stop"   // rl_component.stop
 )
 
 // WASI is the import module of WASI preview 1, which compilers link in unasked.
@@ -36,8 +35,8 @@ type HostModule struct {
 func HostModules() []HostModule {
 	return []HostModule{
 		{hostabi.ImportModule, granted(hostabi.EnvImports(), map[string]string{
-			hostabi.ImportLog: GrantLog, hostabi.ImportLogEnabled: GrantLog, hostabi.ImportEntropy: GrantEntropy,
-			hostabi.ImportClock: GrantClock, hostabi.ImportMetric: GrantMetric, hostabi.ImportMetricEnv: GrantMetric,
+			hostabi.ImportLog: GrantLog, hostabi.ImportLogEnabled: GrantLog,
+			hostabi.ImportClock: GrantClock, hostabi.ImportMetricEnv: GrantMetric,
 		})},
 		{hostabi.ImportComponent, granted(hostabi.ComponentImports(), map[string]string{
 			hostabi.ImportLog: GrantLog, hostabi.ImportLogEnabled: GrantLog, hostabi.ImportClock: GrantClock,

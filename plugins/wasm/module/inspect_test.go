@@ -59,7 +59,7 @@ func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
 	r, err := inspectBytes(t, wasmtest.Guest{
 		Functions: map[string]asm.Code{hostabi.ExportBind: wasmtest.Absent, hostabi.ExportStep: "\xfe\x03\x00" + asm.Const(0)},
 		Before: func(m *asm.Module) {
-			m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1))
+			m.Import("rl", "log_enabled", asm.I32s(1), asm.I32s(1))
 			m.Import("env", "abort", asm.I32s(4), nil)
 		},
 		After: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) },
@@ -72,11 +72,11 @@ func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
 	if want := []string{CodeExport, CodeImport, CodeFeature}; !slices.Equal(codes, want) {
 		t.Errorf("findings %v, want %v", codes, want)
 	}
-	if !slices.Equal(r.Grants, []string{GrantEntropy}) {
+	if !slices.Equal(r.Grants, []string{GrantLog}) {
 		t.Errorf("grants = %v", r.Grants)
 	}
 	text := r.String()
-	for _, want := range []string{"env.abort(i32, i32, i32, i32)  unknown to the host", "rl.entropy(i32, i32) -> i32  needs entropy",
+	for _, want := range []string{"env.abort(i32, i32, i32, i32)  unknown to the host", "rl.log_enabled(i32) -> i32  needs log",
 		"E017: needs atomic operations (threads)", "memory from 64 KiB"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)

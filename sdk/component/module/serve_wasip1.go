@@ -33,7 +33,7 @@ func guard(result *int32) {
 	}
 }
 
-//go:wasmexport rl_component_v1rc
+//go:wasmexport rl_component_v1
 func exportMarker() {}
 
 //go:wasmexport rl_alloc

@@ -9,20 +9,17 @@ use core::mem::{offset_of, size_of};
 pub const ABI_MAJOR: u16 = 1;
 pub const ABI_MINOR: u16 = 0;
 
-// Element types.
+// Element types. The numbers 6, 7, 9, 11, 12 and 13 are reserved for f16, bf16, f64, u16, u32 and u64.
 pub const U8: u8 = 1;
 pub const I8: u8 = 2;
 pub const I16: u8 = 3;
 pub const I32: u8 = 4;
 pub const I64: u8 = 5;
-pub const F16: u8 = 6;
-pub const BF16: u8 = 7;
 pub const F32: u8 = 8;
-pub const F64: u8 = 9;
 pub const BOOL: u8 = 10;
 
 // Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
-// reading and writing. The time axis of a role is fixed: see TensorFlags.
+// reading and writing. The time axis of a role is fixed: see TensorFlags. The numbers 10, 11, 13, 15, 16 and 17 are reserved.
 /// read: action[t]
 pub const ROLE_ACTION: u16 = 1;
 /// written: obs[t+1]
@@ -41,35 +38,13 @@ pub const ROLE_FINAL_OBSERVATION: u16 = 7;
 pub const ROLE_ACTIVE: u16 = 8;
 /// written: info[t], f32 numbers of the environment itself, with their names in Path
 pub const ROLE_INFO: u16 = 9;
-/// written: state[t+1], which a critic may see besides the observation
-pub const ROLE_STATE: u16 = 10;
-/// written as the final observation, of the state
-pub const ROLE_FINAL_STATE: u16 = 11;
 /// written: discount[t], f32 scalar, instead of the learner's constant
 pub const ROLE_DISCOUNT: u16 = 12;
-/// written: cost[t], f32
-pub const ROLE_COST: u16 = 13;
 /// read in rl_reset: parameters of the next episode, no time
 pub const ROLE_RESET_PARAM: u16 = 14;
-/// read in rl_reset: u64, seed of the next episode's level, no time
-pub const ROLE_EPISODE_SEED: u16 = 15;
-/// read: i32 per agent, which policy plays it, no time
-pub const ROLE_POLICY_ID: u16 = 16;
-/// written: reason[t], u8 scalar: an EndReason
-pub const ROLE_END_REASON: u16 = 17;
-
-// Reasons.
-/// it has not
-pub const END_NONE: u8 = 0;
-/// the task is over: terminated
-pub const END_TASK: u8 = 1;
-/// truncated
-pub const END_TIME_LIMIT: u8 = 2;
-/// the environment cannot continue: truncated
-pub const END_FAULT: u8 = 3;
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
 /// a row for each agent of its group
 pub const TENSOR_PER_AGENT: u32 = 1;
 /// rows t = 0 … T-1
@@ -90,8 +65,6 @@ pub const TENSOR_NO_HIGH: u32 = 128;
 pub const TENSOR_IMAGE_HWC: u32 = 256;
 /// a picture of rank 3: channels, height, width; dense within a row
 pub const TENSOR_IMAGE_CHW: u32 = 512;
-/// one element is 1, the others are 0
-pub const TENSOR_ONE_HOT: u32 = 1024;
 /// elements are 0 or 1: a MultiBinary action has it with N = 2
 pub const TENSOR_BINARY: u32 = 2048;
 /// info that is valid in the row that ends an episode alone
@@ -122,7 +95,8 @@ pub const CAP_STRIDES: u64 = 1;
 /// the guest is faster with [elem][env] (implies CapStrides).
 pub const CAP_PREFER_SOA: u64 = 2;
 
-// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask. Bits 4, 6, 8, 9 and 10 are
+// reserved.
 /// Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
 pub const FEATURE_ACTIONS: u64 = 1;
 /// several observations, and such of other types than f32.
@@ -131,30 +105,16 @@ pub const FEATURE_OBSERVATIONS: u64 = 2;
 pub const FEATURE_AGENTS: u64 = 4;
 /// info
 pub const FEATURE_INFO: u64 = 8;
-/// state, final_state
-pub const FEATURE_STATE: u64 = 16;
 /// discount
 pub const FEATURE_DISCOUNT: u64 = 32;
-/// cost
-pub const FEATURE_COST: u64 = 64;
 /// reset_param
 pub const FEATURE_RESET_PARAM: u64 = 128;
-/// episode_seed
-pub const FEATURE_EPISODE_SEED: u64 = 256;
-/// policy_id
-pub const FEATURE_POLICY_ID: u64 = 512;
-/// end_reason
-pub const FEATURE_END_REASON: u64 = 1024;
 
 // Flags of environments.
 /// the same seeds and actions give the same bytes
 pub const SPEC_DETERMINISTIC: u32 = 1;
-/// the observation has the time left
-pub const SPEC_TIME_IN_OBS: u32 = 2;
 /// which agents are active changes within an episode
 pub const SPEC_DYNAMIC_AGENTS: u32 = 4;
-/// one agent is active at a time
-pub const SPEC_TURN_BASED: u32 = 8;
 /// create and reset take long, seconds: the host shows that they run
 pub const SPEC_INIT_CALLS: u32 = 16;
 
@@ -180,8 +140,6 @@ pub const ARG_CHOICE: u32 = 5;
 // Flags of arguments.
 /// tensors depend on it
 pub const ARG_AFFECTS_SPACES: u32 = 1;
-/// it may change at a reset
-pub const ARG_CURRICULUM: u32 = 2;
 
 // MaxRank is the largest number of dimensions of a tensor of one environment.
 pub const MAX_RANK: usize = 6;
@@ -195,7 +153,7 @@ pub const ARG_BYTES: usize = 48;
 pub const BINDING_BYTES: usize = 48;
 pub const HOST_BYTES: usize = 48;
 
-// Status codes of env ABI v1.
+// Status codes of both ABIs. The number -6 is reserved.
 pub const STATUS_OK: i32 = 0;
 /// an argument is out of range
 pub const STATUS_ARGUMENT: i32 = -1;
@@ -207,8 +165,6 @@ pub const STATUS_STATE: i32 = -3;
 pub const STATUS_UNSUPPORTED: i32 = -4;
 /// the configuration is not accepted
 pub const STATUS_CONFIG: i32 = -5;
-/// a buffer is too small
-pub const STATUS_SMALL: i32 = -6;
 /// an action is outside its space
 pub const STATUS_ACTION: i32 = -7;
 /// a saved state of another version
@@ -486,16 +442,9 @@ extern "C" {
     pub fn log(level: u32, text: u32, len: u32);
     /// log_enabled: (level) -> 0 or 1.
     pub fn log_enabled(level: u32) -> i32;
-    /// entropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
-    /// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
-    /// rl_current_env for it.
-    pub fn entropy(buf: u32, len: u32) -> i32;
     /// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
     pub fn clock_ns() -> i64;
-    /// metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
-    /// that rl_current_env names, by itself where that is not exported.
-    pub fn metric(name: u32, len: u32, value: f64);
-    /// metric_env: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
-    /// as a tensor with that flag of TensorGather: 0 is the last value.
+    /// metric_env: (env, name, len, value f64, gather). A number of an environment, by its index, for the metrics under env/,
+    /// gathered over its episode as a tensor with that flag of TensorGather: 0 is the last value.
     pub fn metric_env(env: u32, name: u32, len: u32, value: f64, gather: u32);
 }

@@ -22,7 +22,7 @@ macro_rules! element {
     )*};
 }
 
-element!(u8: U8, i8: I8, i16: I16, i64: I64, f32: F32, f64: F64);
+element!(u8: U8, i8: I8, i16: I16, i64: I64, f32: F32);
 
 impl Element for i32 {
     const DTYPE: u8 = abi::I32;

@@ -593,7 +593,7 @@ macro_rules! rl_component {
         static RL_GUEST: $crate::component::Holder<$component> = $crate::component::Holder::new();
 
         #[no_mangle]
-        pub extern "C" fn rl_component_v1rc() {}
+        pub extern "C" fn rl_component_v1() {}
 
         $crate::rl_export! {
             rl_alloc => alloc(size: u32, align: u32) -> u32;

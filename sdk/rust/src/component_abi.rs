@@ -40,6 +40,9 @@ pub const METRIC_GAUGE: u32 = 2;
 /// values are counted by size
 pub const METRIC_HISTOGRAM: u32 = 3;
 
+// F64 is a type of columns that tensors of environments do not have.
+pub const F64: u8 = 9;
+
 // Outcomes.
 /// all receivers get it
 pub const OUTCOME_SENT: i32 = 0;

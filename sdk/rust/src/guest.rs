@@ -149,7 +149,7 @@ macro_rules! rl_env {
         static RL_GUEST: $crate::Slot<$env> = $crate::Slot::new();
 
         #[no_mangle]
-        pub extern "C" fn rl_abi_v1rc() {}
+        pub extern "C" fn rl_env_v1() {}
 
         $crate::rl_export! {
             rl_describe => describe(config: u32, len: u32, buf: u32, cap: u32) -> i32;

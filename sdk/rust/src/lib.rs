@@ -58,11 +58,12 @@ pub fn log(level: u32, text: &str) {
     eprintln!("log {level}: {text}");
 }
 
-/// Reports a number under env/; the pipeline must grant "metric".
+/// Reports a number of the environment that is being stepped under env/, of which an episode's mean counts; the pipeline must grant
+/// "metric".
 pub fn metric(name: &str, value: f64) {
     #[cfg(target_arch = "wasm32")]
     unsafe {
-        abi::metric(name.as_ptr() as u32, name.len() as u32, value)
+        abi::metric_env(batch::CURRENT.load(core::sync::atomic::Ordering::Relaxed), name.as_ptr() as u32, name.len() as u32, value, abi::TENSOR_MEAN)
     }
     #[cfg(not(target_arch = "wasm32"))]
     eprintln!("metric {name}: {value}");

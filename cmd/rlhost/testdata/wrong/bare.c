@@ -33,7 +33,7 @@ static void copy(void *to, const void *from, uint32_t n)
     for (uint32_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
 }
 
-void rl_abi_v1rc(void) {}
+void rl_env_v1(void) {}
 
 static rl_tensor_desc tensor(uint16_t role, uint32_t time, uint8_t dtype, uint32_t elems, uint32_t n)
 {
@@ -62,7 +62,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
         tensor(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, RL_F32, ELEMS, 0),
         tensor(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, RL_U8, 2, 0),
     };
-    if (WRONG == STATE) s.needs = RL_FEATURE_STATE;
+    if (WRONG == STATE) s.needs = 1u << 4; // reserved
     s.strings_at = sizeof s + sizeof d;
     s.strings_len = sizeof strings;
     if (cap < s.strings_at + s.strings_len) return (int32_t)(s.strings_at + s.strings_len);

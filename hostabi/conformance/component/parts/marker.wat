@@ -1,1 +1,1 @@
-(func (export "rl_component_v1rc"))
+(func (export "rl_component_v1"))

@@ -1,4 +1,4 @@
-;; A module of before version 1 was a candidate has the marker rl_abi_v1: refused, to be built again.
+;; A module from before the candidate of version 1 has the marker rl_abi_v1: refused, to be built again.
 ;; include describe
 ;; include alloc
 ;; include create

@@ -1,6 +1,0 @@
-;; A cost: the same as the reward.
-;; include role_observe
-(func $more (param $t i32) (param $env i32)
-  (f32.store (call $place (i32.const 6) (local.get $t) (local.get $env)) (f32.load (call $place (i32.const 2) (local.get $t) (local.get $env)))))
-(data (i32.const 0x420) "\07")
-(data (i32.const 0x780) "\0d\00\00\00\00\00\08\00\02\00\00\00")

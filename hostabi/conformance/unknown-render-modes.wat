@@ -1,0 +1,3 @@
+;; A form of picture that version 1 does not have is a hint: the host ignores it.
+;; include guest
+(data (i32.const 0x445) "\40")
