@@ -26,6 +26,7 @@ type envFlags struct {
 	Env   string            `arg:"" predictor:"pipeline" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE; check takes a pipeline, too."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
+	Data  string            `placeholder:"DIR" help:"Folder that the module may read, as /data."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 
 	Memory  table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module besides blocks, such as 256MiB; default 64MiB."`
@@ -61,7 +62,7 @@ func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builti
 // table is the table of a pipeline file: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
 func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 	t := graph.EnvTable{Source: env.DefaultSource()}
-	t.Use, t.Args, t.Grants, t.Memory, t.Runtime = f.Env, f.Args, f.Grant, uint64(f.Memory), f.Runtime
+	t.Use, t.Args, t.Grants, t.Data, t.Memory, t.Runtime = f.Env, f.Args, f.Grant, f.Data, uint64(f.Memory), f.Runtime
 	if before, rest, ok := graph.SplitUse(f.Env); ok {
 		if plugin, known := parts.EnvPlugins[before]; known {
 			plugin.Name = before
@@ -133,7 +134,7 @@ func (c *checkCommand) Run(p *program) error {
 		return (&pluginShowCommand{Program: pathWithSlash(c.Env), JSON: c.JSON}).Run(p)
 	case modules.IsComponent(c.Env):
 		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
-			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
+			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Data: c.Data, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
 			results, err := x.Run(parts, p.out)
 			return cmp.Or(err, failedCheck(results))
 		})
@@ -148,8 +149,8 @@ func (c *checkCommand) Run(p *program) error {
 
 // checkPipeline validates a pipeline file, and checks the environments that it declares, as it declares them.
 func (c *checkCommand) checkPipeline(p *program, file string) error {
-	if len(c.Args) > 0 || len(c.Grant) > 0 || c.Memory > 0 || c.Runtime != env.InHost || c.Record != "" {
-		return fail(exitUsage, fmt.Errorf("%s is a pipeline: its [env] tables say with which arguments and grants, and in which memory and runtime, environments run", file))
+	if len(c.Args) > 0 || len(c.Grant) > 0 || c.Data != "" || c.Memory > 0 || c.Runtime != env.InHost || c.Record != "" {
+		return fail(exitUsage, fmt.Errorf("%s is a pipeline: its [env] tables say with which arguments, grants and data, and in which memory and runtime, environments run", file))
 	}
 	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
 		g, err := p.readGraph(file, nil, parts)

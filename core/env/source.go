@@ -27,6 +27,7 @@ type Source struct {
 	Args    map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
 	Limits  `toml:"limits"`
 	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock, entropy, stop"`
+	Data    string   `toml:"data" json:"data,omitempty" doc:"Folder that a module may read, as /data; nothing can be written there."`
 	SHA256  string   `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
 	// Wrap lists the wrappers around the environments, the innermost first.
 	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty" doc:"[Wrappers](environments.md#wrappers) around the environment, the innermost first."`
@@ -78,11 +79,29 @@ func (s *Source) withModule(at int, use string) string {
 // KeyUse is the key of a wrapper that is a module, with the path of its file.
 const KeyUse = "use"
 
-// In returns the source for a process outside dir, the folder that the paths of wrappers are relative to. Use stays as it is.
+// In returns the source for a process outside dir, the folder that the paths of wrappers and of data are relative to. Use stays as it is.
 func (s *Source) In(dir string) Source {
 	there := *s
 	there.Wrap = s.WrapUsing(func(_ int, use string) string { return files.In(dir, use) })
+	there.Data = s.DataIn(dir)
 	return there
+}
+
+// DataIn returns the path of the folder of data for a process outside dir; empty if there is none.
+func (s *Source) DataIn(dir string) string {
+	if s.Data == "" {
+		return ""
+	}
+	return files.In(dir, s.Data)
+}
+
+// DataDigest identifies the content of the folder of data: empty if there is none, or it cannot be read, which loading reports.
+func (s *Source) DataDigest(dir string) string {
+	if s.Data == "" {
+		return ""
+	}
+	sum, _ := files.FolderSHA256(s.DataIn(dir))
+	return sum
 }
 
 // WrapDigest identifies the modules around the environments by the SHA-256 of their files: empty if there are none. dir is as for In.

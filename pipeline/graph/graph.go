@@ -278,6 +278,7 @@ type ModuleTable struct {
 	Use           string        `toml:"use" doc:"Path of the module." default:"required"`
 	Grants        []string      `toml:"grants" doc:"Imports and capabilities that it may use." range:"log, metric, clock, entropy, stop"`
 	Limits        ModuleLimits  `toml:"limits"`
+	Data          string        `toml:"data" doc:"Folder that it may read, as /data; nothing can be written there."`
 	SHA256        string        `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`
 	MaxRestarts   int           `toml:"max_restarts" doc:"Faults of an instance within restart_window before the run fails." range:"0 or more"`
 	RestartWindow time.Duration `toml:"restart_window" doc:"Period that faults are counted in; 0 = the whole run." range:"0 or more"`
@@ -292,15 +293,15 @@ type ModuleLimits struct {
 // Module is the module that a component is made from.
 type Module struct {
 	Table ModuleTable
-	// Digest is the file's when it was asked for its ports.
-	Digest string
+	// Digest is the file's when it was asked for its ports, DataDigest that of the folder of data; empty without one.
+	Digest, DataDigest string
 }
 
 // ownKeys are the keys of a component's table that belong to the pipeline.
 var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
 // moduleKeys are the keys of a component's table that belong to its module.
-var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts", "restart_window"}
+var moduleKeys = []string{"use", "grants", "limits", "data", "sha256", "max_restarts", "restart_window"}
 
 // SourceKeys are the keys of a component's source in its table, without runtime.
 var SourceKeys = append([]string{"plugin"}, moduleKeys...)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // KindModule is the kind of a module's component whose table gives it no other name.
@@ -41,6 +43,9 @@ func moduleReasons(a, b *Module) []string {
 	why := lineChanges(a.lines(), b.lines())
 	if a.Digest != b.Digest {
 		why = append(why, "its module has changed")
+	}
+	if a.DataDigest != b.DataDigest {
+		why = append(why, "its data has changed")
 	}
 	return why
 }
@@ -81,6 +86,8 @@ func (r *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	}
 	x.Module = m
 	m.Digest = fileDigest(m.Path(r.check.graph.Dir))
+	source := env.Source{Data: m.Table.Data}
+	m.DataDigest = source.DataDigest(r.check.graph.Dir)
 	return r.check.parts.Module(m.Table, r.check.graph.Dir)
 }
 

@@ -247,6 +247,9 @@ func (r *envReader) checkRuntime(n *node, f *envFile) {
 	}
 	r.check.atLeast(n, "workers", f.Workers, 1)
 	_, _, native := SplitUse(f.Use)
+	if child := n.at("data"); child != nil && native && f.Data != "" {
+		r.check.Add("E005", child.key, "leave it out: a native program opens files by itself", "`data` is for modules")
+	}
 	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Runtime == env.InHost && !native {
 		r.check.Add("E005", child.val, `add runtime = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}

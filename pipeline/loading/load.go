@@ -96,7 +96,7 @@ func tryArgs(p env.Plugin, t *graph.EnvTable) error {
 }
 
 // digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with the
-// hashes of the modules around it. It begins empty if there is no such file, which loading reports.
+// hashes of the modules around it and of its data. It begins empty if there is no such file, which loading reports.
 func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
 	if t.Plugin != nil {
 		digest := t.Plugin.Digest(dir)
@@ -107,10 +107,10 @@ func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
 	}
 	use, relative := t.Locate(dir, builtins)
 	if !relative && !filepath.IsAbs(use) {
-		return use + t.WrapDigest(dir)
+		return use + t.WrapDigest(dir) + t.DataDigest(dir)
 	}
 	sum, _ := files.SHA256(use)
-	return sum + t.WrapDigest(dir)
+	return sum + t.WrapDigest(dir) + t.DataDigest(dir)
 }
 
 // addLoadProblem says why an environment could not be loaded.

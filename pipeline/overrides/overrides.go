@@ -16,8 +16,8 @@ import (
 // absent are the keys that a table of a graph's text may lack, by section, with the value that means absence.
 var absent = map[string][]string{
 	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "pass_env = []"},
-	"env":       {`sha256 = ""`, `runtime = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
-	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
+	"env":       {`sha256 = ""`, `runtime = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []", `data = ""`},
+	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `data = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 
 // Back returns overrides that make a table of another graph equal to g's: section is env, component, plugin or policy. Keys that g's
@@ -108,18 +108,19 @@ func Replaced(sets []string, key, value string) []string {
 	return append(sets, key+" = "+value)
 }
 
-// storedUse names a module that is stored by its SHA-256, as a key of a table or within the list of wrappers.
-var storedUse = regexp.MustCompile(`\buse = "[^"]*/([0-9a-f]{64})\.wasm"`)
+// stored names a module, or a folder of data, that is stored by its SHA-256, as a key of a table or within the list of wrappers.
+var stored = regexp.MustCompile(`\b(use|data) = "[^"]*/([0-9a-f]{64})(\.wasm)?"`)
 
-// Moved makes overrides name stored modules by their present paths; modules that path does not know stay as they are.
-func Moved(sets []string, path func(hash string) (string, error)) []string {
+// Moved makes overrides name what is stored, modules and folders of data, by its present path; what path does not know stays as it is.
+func Moved(sets []string, path func(hash string, folder bool) (string, error)) []string {
 	sets = slices.Clone(sets)
 	for i, set := range sets {
-		sets[i] = storedUse.ReplaceAllStringFunc(set, func(use string) string {
-			if now, err := path(storedUse.FindStringSubmatch(use)[1]); err == nil {
-				return "use = " + graph.Literal(now)
+		sets[i] = stored.ReplaceAllStringFunc(set, func(named string) string {
+			part := stored.FindStringSubmatch(named)
+			if now, err := path(part[2], part[3] == ""); err == nil {
+				return part[1] + " = " + graph.Literal(now)
 			}
-			return use
+			return named
 		})
 	}
 	return sets

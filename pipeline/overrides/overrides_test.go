@@ -74,7 +74,7 @@ func TestMoved_NamesStoredModulesWhereTheyLie(t *testing.T) {
 	}
 	want := slices.Clone(sets)
 	want[0], want[1] = `env.cartpole.use = "/new.wasm"`, `env.cartpole.wrap = [{ time_limit = 5 }, { args = { least = 2 }, use = "/new.wasm" }]`
-	got := overrides.Moved(sets, func(h string) (string, error) {
+	got := overrides.Moved(sets, func(h string, _ bool) (string, error) {
 		if h != hash {
 			return "", os.ErrNotExist
 		}

@@ -174,11 +174,13 @@ func (s *Session) textIn(dir string, g *graph.Graph) ([]byte, error) {
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
 		t := &kept.Envs[i].Table
 		keepInside(dir, &t.Use)
+		keepInside(dir, &t.Data)
 		t.Wrap = t.WrapUsing(func(_ int, use string) string { keepInside(dir, &use); return use })
 	}
 	for i := range kept.Components {
 		if m := kept.Components[i].Module; m != nil {
 			keepInside(dir, &m.Table.Use)
+			keepInside(dir, &m.Table.Data)
 		}
 	}
 	return []byte(kept.Resolved()), nil
@@ -208,6 +210,9 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		if use, relative := t.Locate(g.Dir, s.o.Parts.Builtins); relative {
 			move(&t.Use, use)
 		}
+		if t.Data != "" && !filepath.IsAbs(t.Data) {
+			move(&t.Data, t.DataIn(g.Dir))
+		}
 		t.Wrap = t.WrapMoved(func(use string) string { move(&use, filepath.Join(g.Dir, use)); return use })
 	}
 	moved.Components = slices.Clone(g.Components)
@@ -219,6 +224,9 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		there := *x.Module
 		if x.Module = &there; !filepath.IsAbs(there.Table.Use) {
 			move(&there.Table.Use, there.Path(g.Dir))
+		}
+		if data := there.Table.Data; data != "" && !filepath.IsAbs(data) {
+			move(&there.Table.Data, filepath.Join(g.Dir, data))
 		}
 	}
 	moved.Policies = slices.Clone(g.Policies)
@@ -310,6 +318,9 @@ func (s *Session) pluginHashes() (map[string]string, error) {
 			return nil, err
 		}
 		hashes[e.Table.Use] = plugin.Hash()
+		if e.Table.Data != "" {
+			hashes[e.Table.Data] = e.Table.DataDigest(s.run.Dir)
+		}
 		wrappers := e.Table.WrapHashes(plugin)
 		for place, use := range e.Table.WrapModules() {
 			hashes[use] = wrappers[place]

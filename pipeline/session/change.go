@@ -173,7 +173,7 @@ func (ch *change) trainable() error {
 }
 
 // pathLine matches the paths in a graph's text.
-var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$|\buse = "[^"]*"`)
+var pathLine = regexp.MustCompile(`(?m)^(use|data|sha256) = .*$|\buse = "[^"]*"`)
 
 // meaning is the text of a graph without where its modules lie.
 func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }

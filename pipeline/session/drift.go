@@ -30,6 +30,13 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 		if path, ok := h.live.moduleOf(g, e); ok {
 			keys[changeEnv+"."+e.Name+".use"] = h.runningHash(e.Name, path)
 		}
+		if path := e.Table.DataIn(g.Dir); path != "" {
+			digest := e.Table.DataDigest(g.Dir)
+			if now := h.live.Pipeline.Graph().Env(e.Name); now != nil && now.Table.DataIn(h.live.Pipeline.Graph().Dir) == path {
+				_, digest = h.runningData(now)
+			}
+			keys[changeEnv+"."+e.Name+".data"] = digest
+		}
 		if len(e.Table.Wrap) > 0 {
 			there := e.Table.In(g.Dir)
 			keys[changeEnv+"."+e.Name+".wrap"] = env.WrapText(there.WrapUsing(func(_ int, use string) string { return h.runningHash(e.Name, use) }))
@@ -130,7 +137,7 @@ func (u *undone) mark(list []control.Change) {
 
 // versionKeys are the keys of a version's source.
 var versionKeys = map[string][]string{
-	changeEnv:       {"use", "wrap", "plugin"},
+	changeEnv:       {"use", "wrap", "plugin", "data"},
 	changeComponent: append([]string{"runtime"}, graph.SourceKeys...),
 	"plugin":        {"path"},
 }

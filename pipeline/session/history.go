@@ -52,6 +52,7 @@ type history struct {
 	last       uint64 // number of the last change
 	counts     control.SwapCounts
 	names      map[string]string    // original names of files, by their hashes
+	data       map[string]string    // digests of folders of data as they were loaded, by their paths
 	previous   map[string]*previous // by component, or by the name of a wrapper of its environments
 	rolledBack map[string]string    // why a component runs its previous version again
 	unwritten  bool                 // pipeline.toml of the run's folder is older than the running pipeline
@@ -61,7 +62,7 @@ type history struct {
 }
 
 func newHistory(l *live) *history {
-	return &history{live: l, names: map[string]string{}, previous: map[string]*previous{}, rolledBack: map[string]string{}}
+	return &history{live: l, names: map[string]string{}, data: map[string]string{}, previous: map[string]*previous{}, rolledBack: map[string]string{}}
 }
 
 // recall reads the changes made before this process took the run over.
@@ -234,6 +235,7 @@ func (h *history) storeAll() {
 		if path, ok := h.live.moduleOf(g, &g.Envs[i]); ok {
 			h.storeLoaded(path, plugin.Hash())
 		}
+		h.storeData(g.Envs[i].Table.DataIn(g.Dir))
 		there, hashes := g.Envs[i].Table.In(g.Dir), g.Envs[i].Table.WrapHashes(plugin)
 		for place, use := range there.WrapModules() {
 			h.storeLoaded(use, hashes[place])
@@ -242,6 +244,9 @@ func (h *history) storeAll() {
 	for i := range g.Components {
 		if x := g.Components[i].Module; x != nil {
 			h.storeLoaded(x.Path(g.Dir), x.Digest)
+			if x.Table.Data != "" {
+				h.storeData(files.In(g.Dir, x.Table.Data))
+			}
 		}
 	}
 }
@@ -256,6 +261,44 @@ func (h *history) storeLoaded(path, hash string) {
 	if _, known := h.names[m.Hash]; !known && m.Hash == hash {
 		h.names[m.Hash] = path
 	}
+}
+
+// storeData stores a folder of data that was loaded; without one it does nothing.
+func (h *history) storeData(path string) {
+	if path == "" {
+		return
+	}
+	d, err := h.live.Run.StoreData(path)
+	if err != nil {
+		h.live.log.Warn("the run goes on without a copy of its data: a rollback to it may not find it", "data", path, "error", err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.data[path]; !known {
+		h.data[path] = d.Digest
+	}
+}
+
+// runningData returns where the data of a running environment lies as it was loaded: its own path while nothing has changed there, else the
+// stored copy. Both are empty without data.
+func (h *history) runningData(e *graph.Env) (path, digest string) {
+	dir := h.live.Pipeline.Graph().Dir
+	path = e.Table.DataIn(dir)
+	if path == "" {
+		return "", ""
+	}
+	h.mu.Lock()
+	digest, known := h.data[path]
+	h.mu.Unlock()
+	now, err := files.FolderSHA256(path)
+	if !known || err == nil && now == digest {
+		return path, now
+	}
+	if d, err := h.live.Run.StoredData(digest); err == nil {
+		path = d.Path
+	}
+	return path, digest
 }
 
 // name returns the original name of the file with a hash.

@@ -66,6 +66,11 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 		if _, isModule := h.live.moduleOf(before, e); isModule {
 			p.back = h.backToStored(p.back, env, p.old.Hash)
 		}
+		if _, digest := h.runningData(e); digest != "" {
+			if d, err := h.live.Run.StoredData(digest); err == nil {
+				p.back = overrides.Replaced(p.back, "env."+env+".data", graph.Literal(d.Path))
+			}
+		}
 		if len(e.Table.Wrap) > 0 {
 			p.back = overrides.Replaced(p.back, "env."+env+".wrap", envs.WrapText(h.storedWrap(e, true)))
 		}

@@ -101,6 +101,9 @@ func (ch *change) aimFileText(q *control.ReloadRequest) error {
 		if use != "" {
 			sets = append(sets, "env."+g.Envs[i].Name+".use="+graph.Literal(use))
 		}
+		if data := ch.keepData(g, &g.Envs[i]); data != "" {
+			sets = append(sets, "env."+g.Envs[i].Name+".data="+graph.Literal(data))
+		}
 		if len(g.Envs[i].Table.Wrap) > 0 {
 			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+ch.keepWrap(g, &g.Envs[i]))
 		}
@@ -133,6 +136,24 @@ func (ch *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
 		return now, nil
 	}
 	return m.Path, nil
+}
+
+// keepData is keep for the folder of data of an environment.
+func (ch *change) keepData(g *graph.Graph, e *graph.Env) string {
+	if e.Table.Data == "" {
+		return ""
+	}
+	d, err := ch.job.Run.StoreData(e.Table.DataIn(g.Dir))
+	if err != nil {
+		return "" // loading it will report the error, with its place
+	}
+	running := ch.job.Pipeline.Graph()
+	if now := running.Env(e.Name); now != nil && now.Table.Data != "" {
+		if _, digest := ch.job.history.runningData(now); digest == d.Digest {
+			return now.Table.Data
+		}
+	}
+	return d.Path
 }
 
 // keepWrap is keep for the wrappers of an environment; it returns their list as TOML.

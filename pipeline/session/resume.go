@@ -132,7 +132,10 @@ func (s *Session) withoutEpisodes(states map[string]component.State) map[string]
 // storedModule is the path of a stored module in a run's pipeline.toml.
 var storedModule = regexp.MustCompile(`\buse = "(?:\./)?plugins/([0-9a-f]{64})\.wasm"`)
 
-// wholeModules checks that the modules in the run's own folder are undamaged.
+// storedData is the path of a stored folder of data in a run's pipeline.toml.
+var storedData = regexp.MustCompile(`\bdata = "(?:\./)?plugins/([0-9a-f]{64})"`)
+
+// wholeModules checks that the modules and folders of data in the run's own folder are undamaged.
 func (s *Session) wholeModules() error {
 	src, err := s.run.Pipeline()
 	if err != nil {
@@ -146,6 +149,16 @@ func (s *Session) wholeModules() error {
 		}
 		if err != nil {
 			return &Error{Kind: Plugin, Err: fmt.Errorf("error[E051]: %w", err)}
+		}
+	}
+	for _, found := range storedData.FindAllStringSubmatch(string(src), -1) {
+		_, err := s.run.StoredData(found[1])
+		if errors.Is(err, fs.ErrNotExist) {
+			return &Error{Kind: Plugin, Err: fmt.Errorf("%s: error[E092]: the folder of data is gone\n  help: put the folder with that digest in its place, or go on with another one: --set env.NAME.data=DIR",
+				s.run.DataPath(found[1]))}
+		}
+		if err != nil {
+			return &Error{Kind: Plugin, Err: fmt.Errorf("error[E092]: %w", err)}
 		}
 	}
 	return nil

@@ -132,9 +132,13 @@ func (s *Session) noteStopped(c runs.Change) {
 	}
 }
 
-// storedHere makes overrides name the modules where a run has them now: its folder may have been moved.
+// storedHere makes overrides name the modules and folders of data where a run has them now: its folder may have been moved.
 func storedHere(run *runs.Run, back []string) []string {
-	return overrides.Moved(back, func(hash string) (string, error) {
+	return overrides.Moved(back, func(hash string, folder bool) (string, error) {
+		if folder {
+			d, err := run.StoredData(hash)
+			return d.Path, err
+		}
 		m, err := run.Stored(hash)
 		return m.Path, err
 	})

@@ -180,7 +180,14 @@ func noSuchWrapper(e *graph.Env, place int) error {
 const removed = " = \"\""
 
 func (ch *change) aimEnv(env, use string) error {
-	return ch.aimAt("env."+env+".use="+graph.Literal(use), "env."+env+".sha256=\"\"")
+	sets := []string{"env." + env + ".use=" + graph.Literal(use), "env." + env + ".sha256=\"\""}
+	running := ch.job.Pipeline.Graph()
+	if e := running.Env(env); e.Table.Data != "" { // which stays what was loaded, whatever its folder is now
+		if path, _ := ch.job.history.runningData(e); path != e.Table.DataIn(running.Dir) {
+			sets = append(sets, "env."+env+".data="+graph.Literal(path))
+		}
+	}
+	return ch.aimAt(sets...)
 }
 
 // aimProgram is aim for a component made by a native program: a declared one, or one given by its path.

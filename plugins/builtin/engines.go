@@ -13,6 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -139,10 +140,8 @@ func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 
 // module makes components of a WebAssembly module; see graph.Parts.
 func (e *Engines) module(t graph.ModuleTable, dir string) graph.Maker {
-	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits.Limits, SHA256: t.SHA256}, MaxRestarts: t.MaxRestarts, RestartWindow: t.RestartWindow, Leases: t.Limits.Leases}
-	if !filepath.IsAbs(source.Use) {
-		source.Use = filepath.Join(dir, source.Use)
-	}
+	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits.Limits, Data: t.Data, SHA256: t.SHA256}, MaxRestarts: t.MaxRestarts, RestartWindow: t.RestartWindow, Leases: t.Limits.Leases}
+	source.Use, source.Data = files.In(dir, source.Use), source.DataIn(dir)
 	return func() (component.Component, error) {
 		modules, err := e.components()
 		if err != nil {
@@ -212,6 +211,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	source := t.Source
 	source.Name = name
 	source.Use, _ = t.Locate(dir, Names())
+	source.Data = source.DataIn(dir)
 	source.Wrap = nil // the wrappers are on this side, whatever runs the environments
 	list := t.In(dir).Wrap
 	if t.Plugin == nil {

@@ -308,7 +308,11 @@ func (e *Env) identity() []byte {
 	hash, _ := hex.DecodeString(e.plugin.file.Hash)
 	b := append([]byte(snapshotMagic), hash...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.options.Envs))
-	return binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))
+	b = binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))
+	if data := e.plugin.file.Data; data != nil { // descriptors are of its entries
+		b = append(b, data.Digest...)
+	}
+	return b
 }
 
 // snapshotMagic begins every snapshot; its digit is the version of the format.

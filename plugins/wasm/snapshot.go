@@ -39,7 +39,7 @@ type snapshotHead struct {
 // pageBytes is the size of a page in a snapshot: its number and its content.
 const pageBytes = 4 + linear.HostPage
 
-// encode writes a snapshot: identity, head, random streams, globals, windows, pages.
+// encode writes a snapshot: identity, head, random streams, globals, windows, open files of a guest with data, pages.
 func (e *Env) encode(s *guest.Saved) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, 256+len(s.Pages)*pageBytes), e.identity()...)
@@ -49,6 +49,10 @@ func (e *Env) encode(s *guest.Saved) []byte {
 	add(slices.Concat(s.Entropy, s.Globals))
 	for _, w := range e.windows {
 		add([]uint32{w.block, w.ptr, w.bytes, w.bindings})
+	}
+	if e.plugin.file.Data != nil {
+		add(uint32(len(s.Files)))
+		add(s.Files)
 	}
 	for _, p := range s.Pages {
 		b = append(le.AppendUint32(b, p.Number), p.Data...)
@@ -118,6 +122,16 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 		read(&w)
 		s.windows = append(s.windows, &window{block: w[0], ptr: w[1], bytes: w[2], bindings: w[3]})
 		s.Donated += uint64(w[2])
+	}
+	if data := e.plugin.file.Data; data != nil {
+		var open uint32
+		read(&open)
+		for ; open > 0 && ok; open-- {
+			var f guest.OpenFile
+			read(&f)
+			ok = ok && int(f.Entry) <= len(data.Entries)
+			s.Files = append(s.Files, f)
+		}
 	}
 	for ok = ok && uint64(len(b)) == uint64(head.Pages)*pageBytes; ok && len(b) > 0; b = b[pageBytes:] {
 		s.Pages = append(s.Pages, linear.Page{Number: binary.LittleEndian.Uint32(b), Data: b[4:pageBytes:pageBytes]})

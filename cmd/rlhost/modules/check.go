@@ -34,6 +34,7 @@ type Check struct {
 	Use    string
 	Args   map[string]string // its table
 	Grants []string
+	Data   string // folder that it may read; empty: none
 	Memory uint64 // of an instance; 0 is the default
 	Record string // file of messages to play; empty: some are made up
 	JSON   bool
@@ -45,7 +46,7 @@ func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	t := graph.ModuleTable{Use: c.Use, Grants: c.Grants}
+	t := graph.ModuleTable{Use: c.Use, Grants: c.Grants, Data: c.Data}
 	t.Limits.Memory = c.Memory
 	if c.Record == "" && c.wraps(parts.Module(t, ".")) {
 		return c.around(parts, out)

@@ -76,6 +76,7 @@ func (l *Modules) load(s Source) (*guest.Module, error) {
 	settings := s.Source
 	settings.Name = ""
 	key, _ := json.Marshal(settings) // strings and numbers
+	key = append(key, settings.DataDigest("")...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.loaded == nil {

@@ -14,6 +14,7 @@ type hostState struct {
 	steps   uint64
 	skipped int64    // virtual time that passed within steps
 	entropy []uint64 // random streams: of each environment, and last of calls about none
+	files   []OpenFile
 
 	metrics map[string]string // their names, as reported and as shown
 }

@@ -16,6 +16,7 @@ type State struct {
 	Steps   uint64   // counted
 	Skipped int64    // by the guest's clock, in nanoseconds
 	Entropy []uint64 // random streams
+	Files   []OpenFile
 
 	ArgsPtr, ErrorPtr uint32
 }
@@ -29,7 +30,7 @@ type Saved struct {
 
 func (i *Instance) state() State {
 	s := State{Size: i.Mem.Size, Donated: i.Mem.Donated, Fuel: i.fuel.used(), Steps: i.host.steps, Skipped: i.host.skipped,
-		Entropy: slices.Clone(i.host.entropy), ArgsPtr: i.ArgsPtr, ErrorPtr: i.ErrorPtr}
+		Entropy: slices.Clone(i.host.entropy), Files: slices.Clone(i.host.files), ArgsPtr: i.ArgsPtr, ErrorPtr: i.ErrorPtr}
 	for _, g := range i.globals {
 		s.Globals = append(s.Globals, g.Get())
 	}
@@ -43,6 +44,7 @@ func (i *Instance) setState(s *State) {
 	}
 	i.fuel.setUsed(s.Fuel)
 	i.host.steps, i.host.skipped, i.host.entropy = s.Steps, s.Skipped, slices.Clone(s.Entropy)
+	i.host.files = slices.Clone(s.Files)
 	i.host.partial = i.host.partial[:0]
 	i.ArgsPtr, i.ErrorPtr = s.ArgsPtr, s.ErrorPtr
 }

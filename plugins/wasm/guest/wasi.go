@@ -3,6 +3,7 @@ package guest
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 )
 
 // Error numbers of WASI preview 1.
@@ -24,8 +25,11 @@ type errExit uint32
 
 func (e errExit) Error() string { return fmt.Sprintf("the guest exited with code %d", uint32(e)) }
 
-// wasiCalls is WASI preview 1 without a world: no files, no sockets, no arguments, a virtual clock, random numbers
-// from the seed. The other calls are about files, and fail.
+// characterDevice is the type of the standard descriptors.
+const characterDevice = 2
+
+// wasiCalls is WASI preview 1 without a world: no files but those of a folder of data, no sockets, no arguments, a virtual clock, random
+// numbers from the seed. The other calls are about files too, and fail.
 func wasiCalls() map[string]hostCall {
 	calls := map[string]func(*Instance, []uint64) uint64{
 		"args_get": wasiNothing, "args_sizes_get": wasiZeroSizes,
@@ -37,6 +41,7 @@ func wasiCalls() map[string]hostCall {
 		"proc_raise": wasiFails(wasiNoSys),
 	}
 	all := map[string]hostCall{"proc_exit": func(_ *Instance, stack []uint64) { panic(errExit(stack[0])) }}
+	maps.Copy(calls, fileCalls())
 	for name, call := range calls {
 		all[name] = wasi(call)
 	}
@@ -95,10 +100,10 @@ func wasiRandom(i *Instance, stack []uint64) uint64 {
 	return wasiOK
 }
 
-// wasiFDStat describes the three standard descriptors as character devices.
+// wasiFDStat describes the three standard descriptors as character devices, and what is open below the data.
 func wasiFDStat(i *Instance, stack []uint64) uint64 {
-	fd := uint32(stack[0])
-	if fd > 2 {
+	fd, e := uint32(stack[0]), i.entry(stack[0])
+	if fd > 2 && e == nil {
 		return wasiBadFD
 	}
 	b := i.View(uint32(stack[1]), 24)
@@ -106,7 +111,13 @@ func wasiFDStat(i *Instance, stack []uint64) uint64 {
 		return wasiFault
 	}
 	clear(b)
-	const characterDevice, rightRead, rightWrite = 2, 1 << 1, 1 << 6
+	if e != nil {
+		b[0] = kindOf(e)
+		binary.LittleEndian.PutUint64(b[8:], rightsRead)
+		binary.LittleEndian.PutUint64(b[16:], rightsRead)
+		return wasiOK
+	}
+	const rightRead, rightWrite = 1 << 1, 1 << 6
 	b[0] = characterDevice
 	right := uint64(rightWrite)
 	if fd == 0 {
@@ -116,10 +127,10 @@ func wasiFDStat(i *Instance, stack []uint64) uint64 {
 	return wasiOK
 }
 
-// wasiRead finds standard input at its end.
+// wasiRead reads a file, and finds standard input at its end.
 func wasiRead(i *Instance, stack []uint64) uint64 {
 	if uint32(stack[0]) != 0 {
-		return wasiBadFD
+		return i.readFile(stack)
 	}
 	return i.put32(stack[3], 0)
 }

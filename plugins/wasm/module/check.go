@@ -24,6 +24,7 @@ const (
 	CodeFeature     = "E017" // the module needs something that this runtime does not offer
 	CodeDescription = "E018" // the guest's description is not accepted; wraps hostabi.ErrSpec
 	CodeStart       = "E019" // the guest failed before its first environment
+	CodeData        = "E092" // the folder of data cannot be granted
 	CodeFuture      = "E050" // the module speaks another version of the ABI
 )
 

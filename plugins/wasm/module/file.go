@@ -48,6 +48,7 @@ type File struct {
 	Hash      string        // SHA-256 of the content, in hexadecimal
 	Config    env.Source    // with every limit
 	Args      []byte        // of environments, as the guest reads them: lines of key=value, sorted by key
+	Data      *files.Folder // that it may read; nil: none
 	ABI       *ABI          // of its kind
 	Metered   *meter.Result // the code to compile
 	MemoryMin uint64        // in bytes
@@ -79,8 +80,26 @@ func Read(path string, content []byte, c env.Source, a *ABI, most int64) (f *Fil
 	if found := check(path, m, c.Grants, a); len(found) > 0 {
 		return nil, nil, found[0]
 	}
-	f, err = meterFile(path, content, m, c, a)
+	if f, err = meterFile(path, content, m, c, a); err == nil {
+		f.Data, err = readData(c.Data)
+	}
 	return f, content, err
+}
+
+// readData reads the folder of data at a path; an empty one is none.
+func readData(path string) (*files.Folder, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := files.ReadFolder(path)
+	if err == nil {
+		return f, nil
+	}
+	why, help := words.OneLine(err.Error()), "name a folder of files and folders alone"
+	if errors.Is(err, os.ErrNotExist) {
+		why, help = "it does not exist", "make the folder, or correct the path"
+	}
+	return nil, &table.Error{Code: CodeData, Key: "data", Place: path, Reason: "cannot be granted: " + why, Help: help, Err: err}
 }
 
 // ReadChecked is Read of a module that another process has checked. Every limit of c is set.
@@ -89,7 +108,11 @@ func ReadChecked(path string, content []byte, c env.Source) (*File, error) {
 	if fail != nil {
 		return nil, fail
 	}
-	return meterFile(path, content, m, c, abiOf(m))
+	f, err := meterFile(path, content, m, c, abiOf(m))
+	if err == nil {
+		f.Data, err = readData(c.Data)
+	}
+	return f, err
 }
 
 func meterFile(path string, content []byte, m *meter.Module, c env.Source, a *ABI) (*File, error) {
@@ -118,6 +141,14 @@ func (f *File) Exports(name string) bool { return f.exports[name] }
 
 // Imports reports whether the module imports that function.
 func (f *File) Imports(module, name string) bool { return f.imports[[2]string{module, name}] }
+
+// DataDigest identifies the data that the module may read: empty without.
+func (f *File) DataDigest() string {
+	if f.Data == nil {
+		return ""
+	}
+	return f.Data.Digest
+}
 
 // Granted reports whether the module may use a capability.
 func (f *File) Granted(capability string) bool { return slices.Contains(f.Config.Grants, capability) }

@@ -37,6 +37,7 @@ mod batch;
 #[cfg(target_arch = "wasm32")] // its host functions are there alone
 pub mod component;
 pub mod component_abi;
+mod data;
 mod guest;
 mod memory;
 #[cfg(any(test, target_arch = "wasm32"))]
@@ -46,6 +47,7 @@ mod tests;
 
 pub use agents::last;
 pub use author::{Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
+pub use data::data;
 pub use guest::{Guest, Slot};
 
 /// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.

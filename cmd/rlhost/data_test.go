@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
+)
+
+// Guests in each language read the files that they are granted, and nothing else.
+func TestData_GuestsReadFiles(t *testing.T) {
+	t.Parallel()
+	maps := filepath.Join(t.TempDir(), "maps")
+	if err := os.MkdirAll(filepath.Join(maps, "sizes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(maps, "sizes/length.txt"), []byte("12\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "rlhost")
+	testkit.Build(t, ".", program)
+	for language, build := range map[string]func(t *testing.T) string{
+		"C":    func(t *testing.T) string { return buildC(t, "data/corridor.c", false) },
+		"Go":   func(t *testing.T) string { return buildGo(t, "data/go") },
+		"Rust": buildRustData,
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			guest := build(t)
+			out, err := exec.Command(program, "check", guest, "--grant", "log", "--data", maps).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), " 0 failed") {
+				t.Errorf("check --data: %v\n%s", err, out)
+			}
+			out, err = exec.Command(program, "check", guest, "--grant", "log").CombinedOutput()
+			if err == nil {
+				t.Errorf("check without --data passes:\n%s", out)
+			}
+		})
+	}
+}
+
+// buildRustData builds the guest in Rust.
+func buildRustData(t *testing.T) string {
+	cargo := testkit.NeedsRust(t, testkit.WasmTarget)
+	target := t.TempDir()
+	build := exec.Command(cargo, "build", "--quiet", "--offline", "--release", "--target", testkit.WasmTarget, "--target-dir", target)
+	build.Dir = "testdata/data/rust"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cargo build: %v\n%s", err, out)
+	}
+	return filepath.Join(target, testkit.WasmTarget, "release/counter.wasm")
+}
