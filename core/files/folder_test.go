@@ -27,7 +27,7 @@ func read(t *testing.T, dir string) *Folder {
 	return f
 }
 
-// A folder is what it was when it was read, and its copy is the same.
+// A folder that was read does not change with the disk, and its copy is the same.
 func TestFolder_KeepsWhatWasRead(t *testing.T) {
 	dir, twin := t.TempDir(), filepath.Join(t.TempDir(), "twin")
 	write(t, dir+"/b/one.txt", "1")

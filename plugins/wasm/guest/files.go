@@ -38,12 +38,6 @@ const (
 	openTrunc  = 8
 )
 
-// OpenFile is a descriptor that a guest has opened below its folder of data. The zero value is free.
-type OpenFile struct {
-	Entry uint32 // place in the folder's entries, plus 1; 0: not open
-	At    uint64 // where the next read begins
-}
-
 // fileCalls are the calls about files of a guest that has a folder of data; a guest that has none finds no descriptor.
 func fileCalls() map[string]func(*Instance, []uint64) uint64 {
 	calls := map[string]func(*Instance, []uint64) uint64{

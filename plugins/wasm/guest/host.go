@@ -19,6 +19,12 @@ type hostState struct {
 	metrics map[string]string // their names, as reported and as shown
 }
 
+// OpenFile is a descriptor that a guest has opened below its folder of data. The zero value is free.
+type OpenFile struct {
+	Entry uint32 // place in the folder's entries, plus 1; 0: not open
+	At    uint64 // where the next read begins
+}
+
 func (h *hostState) init() {
 	h.said = make([]byte, 0, maxSaid)
 	h.entropy = make([]uint64, 1)

@@ -6,16 +6,6 @@ import (
 	"maps"
 )
 
-// Error numbers of WASI preview 1.
-const (
-	wasiOK     = 0
-	wasiBadFD  = 8
-	wasiFault  = 21
-	wasiInval  = 28
-	wasiNoSys  = 52
-	maxVectors = 1024
-)
-
 // readNanos is how far the virtual clock advances when it is read, so that waiting for it ends.
 const readNanos = 1000
 
@@ -25,10 +15,7 @@ type errExit uint32
 
 func (e errExit) Error() string { return fmt.Sprintf("the guest exited with code %d", uint32(e)) }
 
-// characterDevice is the type of the standard descriptors.
-const characterDevice = 2
-
-// wasiCalls is WASI preview 1 without a world: no files but those of a folder of data, no sockets, no arguments, a virtual clock, random
+// wasiCalls is WASI preview 1 without a world: no files but the data, no sockets, no arguments, a virtual clock, random
 // numbers from the seed. The other calls are about files too, and fail.
 func wasiCalls() map[string]hostCall {
 	calls := map[string]func(*Instance, []uint64) uint64{
@@ -46,37 +33,6 @@ func wasiCalls() map[string]hostCall {
 		all[name] = wasi(call)
 	}
 	return all
-}
-
-func wasi(call func(*Instance, []uint64) uint64) hostCall {
-	return func(i *Instance, stack []uint64) {
-		// A function without parameters still has room for its result.
-		stack[0] = call(i, stack)
-	}
-}
-
-func wasiNothing(*Instance, []uint64) uint64 { return wasiOK }
-
-func wasiFails(code uint64) func(*Instance, []uint64) uint64 {
-	return func(*Instance, []uint64) uint64 { return code }
-}
-
-func (i *Instance) put32(ptr uint64, v uint32) uint64 {
-	b := i.View(uint32(ptr), 4)
-	if b == nil {
-		return wasiFault
-	}
-	binary.LittleEndian.PutUint32(b, v)
-	return wasiOK
-}
-
-func (i *Instance) put64(ptr uint64, v uint64) uint64 {
-	b := i.View(uint32(ptr), 8)
-	if b == nil {
-		return wasiFault
-	}
-	binary.LittleEndian.PutUint64(b, v)
-	return wasiOK
 }
 
 func wasiZeroSizes(i *Instance, stack []uint64) uint64 {
