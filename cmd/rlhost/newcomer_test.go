@@ -27,10 +27,11 @@ type newcomer struct {
 const limit = 5 * time.Minute
 
 var newcomers = map[string]newcomer{
-	"C":    environmentIn("C", "clang"),
-	"Go":   environmentIn("Go", "go"),
-	"Rust": environmentIn("Rust", "cargo"),
-	"Zig":  environmentIn("Zig", "zig"),
+	"AssemblyScript": environmentIn("AssemblyScript", "npm"),
+	"C":              environmentIn("C", "clang"),
+	"Go":             environmentIn("Go", "go"),
+	"Rust":           environmentIn("Rust", "cargo"),
+	"Zig":            environmentIn("Zig", "zig"),
 	"Shaper": {page: "docs/start/component.md", needs: []string{"clang"},
 		prints: []string{"ended (env_steps)", " 0 failed", "pipeline.toml: ok", "shaped [reply] → rollout", "target reached", "evaluation: return 9"}},
 	"Gymnasium": {page: "docs/start/gymnasium.md", needs: []string{".venv"},
@@ -94,6 +95,12 @@ func (f *follower) prepare(t *testing.T, needs []string) {
 		case "zig": // which the package ziglang calls python-zig
 			if err := os.Symlink(testkit.Needs(t, filepath.Join(f.root, ".venv/bin/python-zig")), filepath.Join(f.tools, "zig")); err != nil {
 				t.Fatal(err)
+			}
+			continue
+		case "npm": // which asks its registry: make test-langs
+			testkit.Needs(t, "npm")
+			if _, err := os.Stat(filepath.Join(f.root, ".cache/languages")); err != nil {
+				t.Skip("no compilers of further languages: run make test-langs")
 			}
 			continue
 		case "cargo":

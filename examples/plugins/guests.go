@@ -42,6 +42,7 @@ func Guests() []Guest {
 	scalar := []string{"-mno-simd128"}
 	return []Guest{
 		{Module: "acrobot-c/acrobot.wasm", Env: "acrobot", Language: c(), Committed: true, Builtin: "acrobot@1"},
+		{Module: "cartpole-assemblyscript/cartpole.wasm", Env: "cartpole", Language: assemblyscript()},
 		{Module: "cartpole-c/cartpole.wasm", Env: "cartpole", Language: c(), Committed: true, Builtin: "cartpole@1"},
 		{Module: "cartpole-c/cartpole_scalar.wasm", Env: "cartpole", Language: c(), Flags: scalar, Committed: true},
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
@@ -54,6 +55,7 @@ func Guests() []Guest {
 		{Module: "chooser-rust/chooser.wasm", Env: "chooser", Language: rust(), Component: true},
 		{Module: "chooser-go/chooser.wasm", Env: "chooser", Language: golang(), Component: true},
 		{Module: "connectfour-c/connectfour.wasm", Env: "connectfour", Language: c(), Committed: true, Builtin: "connectfour@1"},
+		{Module: "corridor-assemblyscript/corridor.wasm", Env: "corridor", Language: assemblyscript()},
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
@@ -162,6 +164,21 @@ func zig() Language {
 			Probe:   []string{python, "-m", "ziglang", "version"},
 			Build: build("-mcpu=generic+simd128+bulk_memory", "-OReleaseFast", "-fstrip", "--dep", "rlhost", "-Mroot={env}.zig",
 				"-I", "{root}/sdk/c", "-cflags", "-O3", "--", "{root}/sdk/c/rl_guest.c", "-Mrlhost={root}/sdk/zig/rlhost.zig"),
+		}},
+	}
+}
+
+// assemblyscript has the compiler that bench/languages.sh puts into the repository's cache.
+func assemblyscript() Language {
+	const node = "{root}/.cache/languages/node_modules"
+	return Language{
+		Name:    "AssemblyScript",
+		Sources: []string{"sdk/assemblyscript/*.ts", "{folder}/*.ts"},
+		Compilers: []Compiler{{
+			Version: []string{node + "/.bin/asc", "--version"},
+			Probe:   []string{node + "/.bin/asc", "--version"},
+			Build: []string{node + "/.bin/asc", "{env}.ts", "-o", "{module}", "--path", node, "-O3", "--noAssert", "--runtime", "minimal",
+				"--exportStart", "_initialize", "--use", "abort=~lib/rlhost-env/index/rlAbort"},
 		}},
 	}
 }
