@@ -110,7 +110,7 @@ typedef struct rl_view {
 // RL_DICT(Type, list, FIELDS) makes of a list of fields, see the top, a struct of pointers and an array of rl_named.
 #define RL_DICT(Type, list, FIELDS)                                                                            \
     typedef struct __attribute__((may_alias)) { FIELDS(RL_DICT_POINTER) } Type;                                \
-    static const rl_named list[] = {FIELDS(RL_DICT_NAMED)};
+    RL_PARTLY static const rl_named list[] = {FIELDS(RL_DICT_NAMED)}; RL_WHOLLY
 #define RL_DICT_POINTER(field, path, type, ...) type *field;
 #define RL_DICT_NAMED(field, path, type, ...) {path, __VA_ARGS__},
 
