@@ -88,10 +88,10 @@ func buildLine(t *testing.T, label string) string {
 // the compiler or the C library is missing.
 func buildShown(t *testing.T, label, source string, env []string) string {
 	t.Helper()
-	testkit.Reads(t, source, "../../sdk/c/*.h")
+	testkit.Reads(t, source, "../../sdk/c/*.h", "../../sdk/c/*.hpp")
 	line, dir, empty := buildLine(t, label), t.TempDir(), t.TempDir()
 	name := "corridor.c"
-	if strings.Contains(label, "c++") {
+	if strings.Contains(label, "c++") || strings.Contains(label, "class") {
 		name = "corridor.cpp"
 	}
 	run := func(dir string) ([]byte, error) {
@@ -106,6 +106,9 @@ func buildShown(t *testing.T, label, source string, env []string) string {
 	least := "void f(void) {}\n"
 	if strings.Contains(label, "libc") {
 		least = "#include <stdlib.h>\nvoid f(void) { free(malloc(1)); }\n"
+	}
+	if strings.Contains(label, "class") {
+		least = "#include <vector>\nvoid f(std::vector<int> &v) { v.push_back(1); }\n"
 	}
 	for path, data := range map[string]string{filepath.Join(dir, name): string(text), filepath.Join(empty, name): least} {
 		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
@@ -137,6 +140,7 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 	for label, source := range map[string]string{
 		"clang": "corridor-c/corridor.c", "zig": "corridor-c/corridor.c", "c++": "testdata/started.cpp",
 		"zig-c++": "testdata/started.cpp", "libc": "testdata/heaps.c", "zig-libc": "testdata/heaps.c",
+		"class": "courier-cpp/courier.cpp", "zig-class": "courier-cpp/courier.cpp",
 	} {
 		t.Run(label, func(t *testing.T) {
 			dir := buildShown(t, label, source, env)
@@ -149,6 +153,9 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 				if err != nil || !strings.Contains(out, "evaluation: return") {
 					t.Errorf("training on it: %v\n%s", err, out)
 				}
+			}
+			if strings.Contains(label, "class") {
+				return // deep.c is not C++
 			}
 			dir = buildShown(t, label, "testdata/deep.c", env)
 			if out, err := rlhost(dir, "rlhost check corridor.wasm"); err == nil || !strings.Contains(out, "out of bounds memory access in rl_made_step") {

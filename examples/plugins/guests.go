@@ -48,6 +48,7 @@ func Guests() []Guest {
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
+		{Module: "cartpole-cpp/cartpole.wasm", Env: "cartpole", Language: cpp(), Committed: true},
 		{Module: "cartpole-zig/cartpole.wasm", Env: "cartpole", Language: zig()},
 		{Module: "center-c/center.wasm", Env: "center", Language: c(), Component: true, Wrapper: true, Committed: true},
 		{Module: "chase-c/chase.wasm", Env: "chase", Language: c(), Committed: true, Builtin: "chase@1"},
@@ -60,6 +61,7 @@ func Guests() []Guest {
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
 		{Module: "corridor-zig/corridor.wasm", Env: "corridor", Language: zig()},
+		{Module: "courier-cpp/courier.wasm", Env: "courier", Language: cpp(), Committed: true},
 		{Module: "curriculum-c/curriculum.wasm", Env: "curriculum", Language: c(), Component: true, Committed: true},
 		{Module: "curriculum-c/walk.wasm", Env: "walk", Language: c(), Committed: true},
 		{Module: "curriculum-rust/curriculum.wasm", Env: "curriculum", Language: rust(), Component: true},
@@ -78,6 +80,7 @@ func Guests() []Guest {
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
 		{Module: "mountaincarcontinuous-c/mountaincarcontinuous.wasm", Env: "mountaincarcontinuous", Language: c(), Committed: true,
 			Builtin: "mountaincarcontinuous@1"},
+		{Module: "nim-cpp/nim.wasm", Env: "nim", Language: cpp(), Committed: true},
 		{Module: "opponent-c/opponent.wasm", Env: "opponent", Language: c(), Component: true, Committed: true},
 		{Module: "opponent-rust/opponent.wasm", Env: "opponent", Language: rust(), Component: true},
 		{Module: "opponent-go/opponent.wasm", Env: "opponent", Language: golang(), Component: true},
@@ -130,6 +133,30 @@ func c() Language {
 		Name:      "C",
 		Sources:   []string{"sdk/c/*.h", "{folder}/*.c"},
 		Compilers: []Compiler{clang("clang-19"), clang("clang"), zig},
+	}
+}
+
+// cpp has clang with the C++ library for WASI, or the compiler of Zig, which has one.
+func cpp() Language {
+	compiler := func(version []string, linker string, cc ...string) Compiler {
+		cc = append(cc, "-mexec-model=reactor", "-std=c++20", "-fno-exceptions", "-fno-rtti")
+		return Compiler{
+			Version: version,
+			Probe:   append(slices.Clone(cc), "-include", "vector", "-x", "c++", "-", "-o", "{module}"),
+			Build: append(slices.Clone(cc), "-O3", "-ffp-contract=off", "-msimd128", "-mbulk-memory", "-I", "{root}/sdk/c",
+				"-Wl,-z,stack-size=65536,--strip-all"+linker, "{env}.cpp", "-o", "{module}"),
+		}
+	}
+	clang := func(name string) Compiler {
+		return compiler([]string{name, "--version"}, ",--stack-first", name, "--target=wasm32-wasi")
+	}
+	python := "{root}/.venv/bin/python"
+	zig := compiler([]string{python, "-c", "import importlib.metadata as m; print('zig c++', m.version('ziglang'))"}, "",
+		python, "-m", "ziglang", "c++", "-target", "wasm32-wasi")
+	return Language{
+		Name:      "C++",
+		Sources:   []string{"sdk/c/*.h", "sdk/c/*.hpp", "{folder}/*.cpp"},
+		Compilers: []Compiler{clang("clang++-19"), clang("clang++"), zig},
 	}
 }
 

@@ -66,20 +66,18 @@ func TestCartPole_NativeCGivesTheBitsOfTheNativeCore(t *testing.T) {
 	}
 }
 
-// A source in C plays alike as a program of this machine, under sanitizers, and as a module: with agents that act together, in turns
+// A source in C or C++ plays alike as a program of this machine, under sanitizers, and as a module: with agents that act together, in turns
 // and apart, in groups, with masks, with several actions.
 func TestNative_ProgramsPlayAsTheirModules(t *testing.T) {
 	node := testkit.Needs(t, "node")
 	testkit.Reads(t, "golden/play_guest.mjs")
-	for _, env := range []string{"chase", "connectfour", "snake", "tag", "tuple", "spaces", "taxi"} {
-		t.Run(env, func(t *testing.T) {
+	for _, source := range []string{"chase-c/chase.c", "connectfour-c/connectfour.c", "snake-c/snake.c", "tag-c/tag.c", "sanity-c/tuple.c",
+		"sanity-c/spaces.c", "taxi-c/taxi.c", "cartpole-cpp/cartpole.cpp", "courier-cpp/courier.cpp", "nim-cpp/nim.cpp"} {
+		name := strings.TrimSuffix(source, filepath.Ext(source))
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			name := env + "-c/" + env
-			if env == "tuple" || env == "spaces" {
-				name = "sanity-c/" + env
-			}
-			program := filepath.Join(t.TempDir(), env)
-			compileNative(t, name+".c", program)
+			program := filepath.Join(t.TempDir(), "program")
+			compileNative(t, source, program)
 			arguments := []string{"envs=5", "steps=300", "seed=7"}
 			testkit.Reads(t, name+".wasm")
 			want, err := exec.Command(node, append([]string{"golden/play_guest.mjs", name + ".wasm"}, arguments...)...).Output()
@@ -110,12 +108,15 @@ func TestNative_DebuggersStopInTheAuthorsCode(t *testing.T) {
 	}
 }
 
-// compileNative builds a C environment with the machine's own compiler, with sanitizers where it has them.
+// compileNative builds an environment in C or C++ with the machine's own compiler, with sanitizers where it has them.
 func compileNative(t *testing.T, source, program string) {
 	t.Helper()
-	cc := testkit.Needs(t, "cc", "gcc", "clang")
-	testkit.Reads(t, source, "../../sdk/c/*.h")
-	flags := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program, "-lm"}
+	cc, standard := testkit.Needs(t, "cc", "gcc", "clang"), "-std=c11"
+	if strings.HasSuffix(source, ".cpp") {
+		cc, standard = testkit.Needs(t, "c++", "g++", "clang++"), "-std=c++20"
+	}
+	testkit.Reads(t, source, "../../sdk/c/*.h", "../../sdk/c/*.hpp")
+	flags := []string{standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program, "-lm"}
 	sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
 	if exec.Command(cc, sanitize...).Run() == nil {
 		return

@@ -38,6 +38,27 @@ func TestC_HeaderKeepsItsPromises(t *testing.T) {
 	}
 }
 
+// What rl_env.hpp saves of a class, and what it says of one that cannot be saved.
+func TestCPP_ClassesAreSaved(t *testing.T) {
+	cc := testkit.Needs(t, "c++", "g++", "clang++")
+	testkit.Reads(t, "../c/*.h", "../c/*.hpp", "testdata/*.cpp")
+	program := filepath.Join(t.TempDir(), "class_test")
+	flags := []string{"-std=c++20", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I", "../c", "testdata/class_test.cpp", "-o", program}
+	sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
+	if exec.Command(cc, sanitize...).Run() != nil {
+		output(t, exec.Command(cc, flags...)) // a machine without sanitizers
+	}
+	if got := output(t, exec.Command(program)); got != "0 failures\n" {
+		t.Error(got)
+	}
+	for define, want := range map[string]string{"POINTER": "a pointer cannot be saved", "UNSAVED": "how is it saved? Give the class a member fields"} {
+		out, err := exec.Command(cc, "-std=c++20", "-fsyntax-only", "-D"+define, "-I", "../c", "testdata/class_test.cpp").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want %s\n%s", define, err, want, out)
+		}
+	}
+}
+
 func TestC_HeaderShowsAnEnvironmentThatCompiles(t *testing.T) {
 	cc := testkit.Needs(t, "cc", "gcc", "clang")
 	testkit.Reads(t, "../c/*.h")
