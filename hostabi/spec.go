@@ -10,9 +10,10 @@ import (
 
 // Limits on an environment's description; beyond them ParseSpec returns ErrSpec.
 const (
-	MaxTensors     = 64
+	MaxTensors     = 1 << 10
 	MaxGroups      = 64
 	MaxAgents      = 1 << 12 // of one group
+	MaxAllAgents   = 1 << 15 // of an environment
 	MaxArgs        = 256
 	MaxTensorElems = 1 << 24
 	MaxActions     = 1 << 16

@@ -38,6 +38,9 @@ func (s *EnvSpec) check() error {
 	if err := s.checkRoles(); err != nil {
 		return err
 	}
+	if s.HasAgents() && s.Autoreset&SameStep == 0 {
+		return errors.New("agents without autoreset same_step: their episodes end apart, so it must be offered")
+	}
 	if err := s.checkArgs(); err != nil {
 		return err
 	}
@@ -63,6 +66,9 @@ func (s *EnvSpec) checkGroups() error {
 			}
 		}
 	}
+	if n := s.Agents(); n > MaxAllAgents {
+		return fmt.Errorf("%d agents in all groups, at most %d", n, MaxAllAgents)
+	}
 	return nil
 }
 
@@ -83,7 +89,7 @@ func (s *EnvSpec) checkFigures() error {
 func (s *EnvSpec) checkTensor(d *Tensor) error {
 	if !d.Role.Known() {
 		if d.Flags&TensorCritical != 0 {
-			return fmt.Errorf("role %d, which the environment cannot run without, does not exist in ABI %v", d.Role, EnvABI)
+			return &tooOld{fmt.Sprintf("%v, which the environment cannot run without, does not exist in ABI %v", d.Role, EnvABI)}
 		}
 		return d.checkUnknown()
 	}
@@ -115,7 +121,7 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 // must know how much. An optional tensor is left unbound.
 func (t *Tensor) checkUnknown() error {
 	if t.Flags&TensorOptional == 0 && (!t.DType.ofTensors() || t.Elems(MaxTensorElems) == 0) {
-		return fmt.Errorf("role %d does not exist in ABI %v, and memory for dtype %d of shape %v cannot be given: let it be optional",
+		return fmt.Errorf("%v does not exist in ABI %v, and memory for dtype %d of shape %v cannot be given: let it be optional",
 			t.Role, EnvABI, t.DType, t.Shape)
 	}
 	return nil
@@ -171,16 +177,33 @@ func (t *Tensor) checkValues() error {
 	if !t.Discrete() {
 		return nil
 	}
+	most := int64(max(t.N, slices.Max(append([]uint32{0}, t.Counts...))))
+	first, last := t.DType.values()
 	switch {
 	case t.DType.Float():
 		return fmt.Errorf("choices of type %v, want an integer", t.DType)
 	case t.N > 0 && len(t.Counts) > 0:
 		return fmt.Errorf("n is %d next to counts of each element", t.N)
 	}
-	if most := max(t.N, slices.Max(append([]uint32{0}, t.Counts...))); int64(t.Start)+int64(most) > 1<<31 {
-		return fmt.Errorf("%d values from %d on, the last is %d at most", most, t.Start, math.MaxInt32)
+	if int64(t.Start) < first || int64(t.Start)+most-1 > last {
+		return fmt.Errorf("%d values from %d on, %v has those from %d to %d", most, t.Start, t.DType, first, last)
 	}
 	return nil
+}
+
+// values returns the first and the last number that a choice of an integer type can be. Those of i64 are an i32, as start is.
+func (d DType) values() (first, last int64) {
+	switch d {
+	case U8:
+		return 0, math.MaxUint8
+	case Bool:
+		return 0, 1
+	case I8:
+		return math.MinInt8, math.MaxInt8
+	case I16:
+		return math.MinInt16, math.MaxInt16
+	}
+	return math.MinInt32, math.MaxInt32
 }
 
 func isNaN(x float32) bool { return math.IsNaN(float64(x)) }
@@ -242,6 +265,8 @@ func (s *EnvSpec) checkRoles() error {
 			return fmt.Errorf("two tensors with role %v", d.Role)
 		case int(d.Index) != counts[of]:
 			return fmt.Errorf("%v %q has the index %d, want %d: they count up from 0", d.Role, d.Path, d.Index, counts[of])
+		case want.required && d.Flags&TensorOptional != 0:
+			return fmt.Errorf("%v is optional, and every environment must have one", d.Role)
 		case want.dtype != 0 && d.DType != want.dtype:
 			return fmt.Errorf("%v has dtype %v, want %v", d.Role, d.DType, want.dtype)
 		case d.Role == RoleActive && d.Flags&TensorPerAgent == 0:
@@ -328,12 +353,6 @@ func (s *EnvSpec) find(role Role, group, index uint16) *Tensor {
 
 // notYet reports the first thing in a valid description that this host does not run. Without it the host may not start.
 func (s *EnvSpec) notYet() error {
-	if lacks := s.Needs &^ HostFeatures; lacks != 0 {
-		return fmt.Errorf("it needs %v: %w", lacks, ErrNotYet)
-	}
-	if s.HasAgents() && s.Autoreset&SameStep == 0 {
-		return fmt.Errorf("agents without autoreset same_step: %w", ErrNotYet)
-	}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
 		if err := s.notYetOfAgents(d); err != nil {

@@ -23,11 +23,28 @@ var ErrSpec = errors.New("environment description not accepted")
 // ErrNotYet is wrapped too if a description is valid but asks for features that this host does not run yet.
 var ErrNotYet = errors.New("this host does not run it yet")
 
+// ErrTooOld is wrapped too if a description is of a later version than this host's, so that the host must be updated. It is an
+// ErrNotYet.
+var ErrTooOld = errors.New("this rlhost is too old")
+
+// tooOld is an ErrTooOld with its own text.
+type tooOld struct{ text string }
+
+func (e *tooOld) Error() string { return e.text }
+
+func (e *tooOld) Is(target error) bool { return target == ErrTooOld || target == ErrNotYet }
+
 // ParseSpec decodes and checks the output of rl_describe. b is not kept.
 func ParseSpec(b []byte) (EnvSpec, error) {
+	if err := later(b); err != nil {
+		return EnvSpec{}, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
 	s, err := parse(b)
 	if err == nil {
 		err = s.check()
+	}
+	if err != nil && s.ABI.Minor > EnvABI.Minor && !errors.Is(err, ErrTooOld) {
+		err = &tooOld{fmt.Sprintf("it is of ABI %v: %v", s.ABI, err)}
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)
@@ -35,21 +52,35 @@ func ParseSpec(b []byte) (EnvSpec, error) {
 	return s, nil
 }
 
-func parse(b []byte) (s EnvSpec, err error) {
+// later reads what any version of the ABI has in its place, the major version and the needs, before anything that a later version may
+// have changed.
+func later(b []byte) error {
+	const major, needs = 4, 16
 	if len(b) < SpecBytes {
-		return s, fmt.Errorf("%d bytes, the head alone has %d", len(b), SpecBytes)
+		return fmt.Errorf("%d bytes, the head alone has %d", len(b), SpecBytes)
 	}
+	v := binary.LittleEndian.Uint16(b[major:])
+	switch lacks := Features(binary.LittleEndian.Uint64(b[needs:])) &^ HostFeatures; {
+	case v > EnvABI.Major:
+		return &tooOld{fmt.Sprintf("it is of ABI %d, this host speaks %v", v, EnvABI)}
+	case v < EnvABI.Major:
+		return fmt.Errorf("abi_major is %d, want %d", v, EnvABI.Major)
+	case lacks != 0:
+		return &tooOld{fmt.Sprintf("it needs %v", lacks)}
+	}
+	return nil
+}
+
+func parse(b []byte) (s EnvSpec, err error) {
 	var head Spec
+	s.ABI.Major, s.ABI.Minor = EnvABI.Major, binary.LittleEndian.Uint16(b[6:])
 	if err := decode(&head, b[:SpecBytes], "head", 0); err != nil {
 		return s, err
-	}
-	if v := (Version{head.ABIMajor, head.ABIMinor}); v.Major != EnvABI.Major {
-		return s, fmt.Errorf("ABI %v, this host speaks %v", v, EnvABI)
 	}
 	r := reader{b: b}
 	// Hints that this host does not know are ignored.
 	s = EnvSpec{
-		ABI: Version{Major: head.ABIMajor, Minor: head.ABIMinor}, Caps: head.Caps & envCaps, Needs: head.Needs,
+		ABI: s.ABI, Caps: head.Caps & envCaps, Needs: head.Needs,
 		Flags:   head.Flags & specFlags,
 		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset & autoresets,
 		Render:  Render{head.RenderModes & renderModes, int(head.RenderWidth), int(head.RenderHeight), head.RenderFPS},
@@ -63,6 +94,9 @@ func parse(b []byte) (s EnvSpec, err error) {
 		return s, err
 	}
 	s.Name, s.Doc, s.Licence = r.text("name", head.Name), r.text("doc", head.Doc), r.text("licence", head.Licence)
+	if strings.Contains(s.Name, "@") {
+		return s, fmt.Errorf("its name is %q: what follows an @ is the version, a string of its own", s.Name)
+	}
 	if version := r.text("version", head.Version); version != "" {
 		s.Name += "@" + version
 	}
@@ -213,7 +247,7 @@ func (r *reader) tensor(i int, d *TensorDesc) Tensor {
 		Path: r.text(fmt.Sprintf("path of tensor %d", i), d.Path), Doc: r.text(fmt.Sprintf("doc of tensor %d", i), d.Doc)}
 	n, at := uint64(t.Elems(MaxTensorElems)), uint64(d.Values)
 	switch {
-	case at == 0 || n == 0 || r.err != nil:
+	case at == 0 || n == 0 || r.err != nil || !d.Role.Known():
 	case d.DType.Float():
 		t.Lows, t.Highs = values[float32](r, i, at, n), values[float32](r, i, at+4*n, n)
 	default:

@@ -37,5 +37,8 @@ func (s Status) String() string {
 	if text, ok := statusText[s]; ok {
 		return text
 	}
+	if s > 0 {
+		return strconv.Itoa(int(s)) + ", where a status is 0 or negative"
+	}
 	return "status " + strconv.Itoa(int(s))
 }

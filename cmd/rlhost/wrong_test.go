@@ -15,7 +15,6 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
-	"github.com/rlhost/rlhost/hostabi"
 
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wasm/module"
@@ -185,14 +184,13 @@ func TestLoad_NamesErrorsInADescription(t *testing.T) {
 	r := newRuntime(t)
 	const correct = "correct what the guest's rl_describe writes, or its arguments"
 	for wrong, want := range map[string]table.Error{
-		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Help: correct},
-		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is 0x2", Help: correct},
-		"STATE": {Reason: "describes what this host cannot run: it needs state: this host does not run it yet",
-			Help: "describe the environment in what this host runs: " + hostabi.Runs},
+		"FLAGS": {Code: module.CodeDescription, Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is 0x2", Help: correct},
+		"STATE": {Code: module.CodeFuture, Reason: "needs a later host than this rlhost, which speaks ABI 1.0: it needs feature 4",
+			Help: "update rlhost, or build the guest for ABI 1.0"},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "wrong/bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
 		var got *table.Error
-		if !errors.As(err, &got) || got.Code != module.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
+		if !errors.As(err, &got) || got.Code != want.Code || got.Reason != want.Reason || got.Help != want.Help {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)
 		}
 	}

@@ -159,7 +159,7 @@ func (e *Env) request(x guest.Export, args ...uint64) error {
 	if err != nil {
 		return e.fault(err)
 	}
-	if result < 0 {
+	if result != 0 {
 		return e.statusFault(result)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (e *Env) Step(t int) error {
 		i.Stack[0], i.Stack[1] = e.batch, uint64(t) // most steps: no call between this one and the guest's
 		result, err = i.Run(guest.Step)
 	}
-	if err != nil || result < 0 {
+	if err != nil || result != 0 {
 		defer e.gate.Leave()
 		if err != nil {
 			return e.fault(err)

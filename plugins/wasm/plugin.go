@@ -112,7 +112,10 @@ func describe(i *guest.Instance, f *module.File) (hostabi.EnvSpec, error) {
 	spec, err := hostabi.ParseSpec(i.View(buf, needed))
 	if err != nil {
 		what := "describes itself wrongly: "
-		if errors.Is(err, hostabi.ErrNotYet) {
+		switch {
+		case errors.Is(err, hostabi.ErrTooOld):
+			what = fmt.Sprintf("needs a later host than this rlhost, which speaks ABI %v: ", hostabi.EnvABI)
+		case errors.Is(err, hostabi.ErrNotYet):
 			what = "describes what this host cannot run: "
 		}
 		return none, describeError(f, what+describes(err), err)
@@ -139,7 +142,7 @@ func introduce(i *guest.Instance, f *module.File) error {
 	if err != nil {
 		return err
 	}
-	if n < 0 {
+	if n != 0 {
 		return describeError(f, "does not want to run on this host: "+i.Words(hostabi.Status(n)), nil)
 	}
 	_, err = i.Call(hostabi.ExportFree, f.Config.Init, uint64(at), hostabi.HostBytes)
@@ -165,11 +168,14 @@ func describeError(f *module.File, reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
-	help := "correct what the guest's rl_describe writes, or its arguments"
-	if errors.Is(err, hostabi.ErrNotYet) {
+	code, help := module.CodeDescription, "correct what the guest's rl_describe writes, or its arguments"
+	switch {
+	case errors.Is(err, hostabi.ErrTooOld):
+		code, help = module.CodeFuture, fmt.Sprintf("update rlhost, or build the guest for ABI %v", hostabi.EnvABI)
+	case errors.Is(err, hostabi.ErrNotYet):
 		help = "describe the environment in what this host runs: " + hostabi.Runs
 	}
-	return f.Fail(module.CodeDescription, reason, help, err)
+	return f.Fail(code, reason, help, err)
 }
 
 // describes returns an error about a description without its common prefix.

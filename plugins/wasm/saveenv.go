@@ -100,7 +100,10 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 	size := uint32(len(state))
 	put := func(at uint32) error {
 		copy(e.inst.View(at, size), state)
-		_, err := e.ask(hostabi.ExportLoad, index, at, size)
+		n, err := e.ask(hostabi.ExportLoad, index, at, size)
+		if err == nil && n != 0 {
+			err = e.statusFault(int32(n))
+		}
 		return err
 	}
 	if size > e.scratchBytes() {

@@ -51,7 +51,7 @@ func (e *Env) stepParts(t int) (int32, error) {
 		first := part * n / e.pace.parts
 		count := (part+1)*n/e.pace.parts - first
 		i.Stack[0], i.Stack[1], i.Stack[2], i.Stack[3] = e.batch, uint64(t), uint64(first), uint64(count)
-		if result, err := i.Run(guest.StepRange); err != nil || result < 0 {
+		if result, err := i.Run(guest.StepRange); err != nil || result != 0 {
 			return result, err
 		}
 	}

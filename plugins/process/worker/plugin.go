@@ -62,7 +62,10 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 func (p *plugin) specError(err error) *spawn.Error {
 	e := &spawn.Error{Code: codeDescription, Program: p.source.program.Name, Err: err,
 		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct its description"}
-	if errors.Is(err, hostabi.ErrNotYet) {
+	switch {
+	case errors.Is(err, hostabi.ErrTooOld):
+		e.Code, e.Help = codeFuture, fmt.Sprintf("update rlhost, or describe it for ABI %v", hostabi.EnvABI)
+	case errors.Is(err, hostabi.ErrNotYet):
 		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
 	}
 	return e
@@ -70,6 +73,9 @@ func (p *plugin) specError(err error) *spawn.Error {
 
 // codeDescription is the code of a description that is not accepted, whatever runtime the environment has.
 const codeDescription = "E018"
+
+// codeFuture is the code of a description that this rlhost is too old for.
+const codeFuture = "E050"
 
 // load starts a process and has it load the source.
 func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoaded, error) {

@@ -234,6 +234,9 @@ func (a *ABI) checkImports(m *meter.Module, grants []string, add func(code, reas
 }
 
 func (a *ABI) unknownHelp(i meter.Import) string {
+	if strings.HasPrefix(i.Module, "wasi:") {
+		return "it is made for WASI preview 2: build it for wasip1, such as with GOOS=wasip1 or Rust's wasm32-wasip1"
+	}
 	const undefined = "env" // where linkers and AssemblyScript look for undefined symbols
 	if i.Module == undefined {
 		switch i.Name {

@@ -4,7 +4,6 @@
 #define NOTHING 0
 #define NO_FINAL 1   // does not write the last observation of an episode
 #define STRIDES 2    // works addresses out from the described shape
-#define UNKNOWN_CAP 3
 #define FLAGS 4      // sets another axis of time than its role has
 #define STATE 5      // is right, and needs more than this host runs
 #define FINAL_NAN 6  // a last observation that is not a number
@@ -52,7 +51,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
     rl_spec s = {.size = sizeof s, .abi_major = 1, .tensor_bytes = sizeof(rl_tensor_desc), .binding_bytes = sizeof(rl_binding),
                  .group_bytes = RL_GROUP_BYTES, .arg_bytes = RL_ARG_BYTES, .max_envs = MOST, .tensors = TENSORS, .episode_limit = PERIOD,
                  .render_modes = RL_RENDER_TEXT | RL_RENDER_RGB, .render_width = WIDE, .render_height = HIGH, .state_version = 3,
-                 .autoreset = RL_AUTORESET_SAME_STEP | RL_AUTORESET_NEXT_STEP, .caps = WRONG == UNKNOWN_CAP ? 0x40 : RL_CAP_STRIDES, .name = 1, .version = 6};
+                 .autoreset = RL_AUTORESET_SAME_STEP | RL_AUTORESET_NEXT_STEP, .caps = RL_CAP_STRIDES, .name = 1, .version = 6};
     rl_tensor_desc d[TENSORS] = {
         tensor(RL_ROLE_ACTION, RL_TENSOR_AT_T, RL_I32, 1, 2),
         tensor(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, RL_F32, ELEMS, 0),
