@@ -65,6 +65,10 @@ const (
 const (
 	ImportModule = "rl"
 
+	// ImportOptional is the module of the same functions, of environments or of components, for a guest that runs without them: one that
+	// is not granted, or does not exist, does nothing and returns StatusUnsupported, or 0 where its result is no status.
+	ImportOptional = "rl_optional"
+
 	// ImportYield: () -> nothing. Inserted by the host's rewriter; a guest must not import it.
 	ImportYield = "yield"
 	// ImportLog: (level, text, len). Levels 0 debug, 1 info, 2 warning, 3 error. Rate limited.

@@ -79,7 +79,7 @@ func Serve(args []string, imports Imports, prepare func(*Job) error, first func(
 	if _, err := os.Stdout.Write([]byte{'.'}); err != nil {
 		return refuse(2, err)
 	}
-	code := &Code{into.sandbox, compiled, ctx, func() error { return nil }}
+	code := &Code{sandbox: into.sandbox, compiled: compiled, ctx: ctx, leave: func() error { return nil }}
 	if err := allowFirstRun(ctx, job, code, imports); err != nil {
 		return refuse(2, err)
 	}

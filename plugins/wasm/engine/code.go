@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -16,6 +17,8 @@ type Code struct {
 	compiled wazero.CompiledModule
 	ctx      context.Context
 	leave    func() error
+	link     sync.Once
+	unlinked error // why link failed
 }
 
 // Context ends when the Engine is closed: its users must stop then.
@@ -23,6 +26,9 @@ func (c *Code) Context() context.Context { return c.ctx }
 
 // Instantiate makes an instance of the module whose memory comes from mem. No code of the module runs.
 func (c *Code) Instantiate(mem experimental.MemoryAllocator) (api.Module, error) {
+	if c.link.Do(func() { c.unlinked = c.sandbox.link(c.compiled) }); c.unlinked != nil {
+		return nil, c.unlinked
+	}
 	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
 	// Nothing reads wazero's random source; making its default one takes longer than the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))

@@ -36,7 +36,7 @@ func (e *Engine) Compile(ctx context.Context, j *Job) (*Code, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.users.Leave())
 	}
-	return &Code{s, compiled, e.ctx, e.users.Leave}, nil
+	return &Code{sandbox: s, compiled: compiled, ctx: e.ctx, leave: e.users.Leave}, nil
 }
 
 func (e *Engine) compile(ctx context.Context, j *Job) (*sandbox, wazero.CompiledModule, error) {

@@ -17,8 +17,9 @@ import (
 // ErrClosed is returned by calls on an Engine, and on its products, after its Close.
 var ErrClosed = errors.New("wasm runtime closed")
 
-// Imports gives a wazero runtime the host's functions, before any module is compiled.
-type Imports func(context.Context, wazero.Runtime) error
+// Imports gives a wazero runtime the host's functions, before any module is compiled, and later the modules of them that a guest names
+// besides, if there are such.
+type Imports func(ctx context.Context, wz wazero.Runtime, besides ...string) error
 
 // Options configure an Engine.
 type Options struct {

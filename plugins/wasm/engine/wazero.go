@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 
@@ -17,8 +18,10 @@ import (
 // sandbox is one wazero runtime with the host's functions in it.
 type sandbox struct {
 	wz    wazero.Runtime
-	cache wazero.CompilationCache // nil if it compiles everything itself
-	hand  *handover               // of code compiled before; nil if there is none
+	cache wazero.CompilationCache   // nil if it compiles everything itself
+	hand  *handover                 // of code compiled before; nil if there is none
+	more  func(module string) error // gives it a module of the host's functions that is there on demand
+	mu    sync.Mutex                // of more
 }
 
 // debugInfo says whether code records where its instructions were; it must be the same for all users of a cache.
@@ -93,10 +96,25 @@ func newSandbox(config wazero.RuntimeConfig, imports Imports, cache wazero.Compi
 	}
 	ctx := context.Background()
 	s := &sandbox{wz: wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(debugInfo)), cache: cache, hand: h}
+	s.more = func(module string) error { return imports(ctx, s.wz, module) }
 	if err := imports(ctx, s.wz); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// link gives the runtime those modules of the host's functions that a module imports from and that are there on demand.
+func (s *sandbox) link(compiled wazero.CompiledModule) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range compiled.ImportedFunctions() {
+		if module, _, _ := f.Import(); s.wz.Module(module) == nil {
+			if err := s.more(module); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s *sandbox) close() error {

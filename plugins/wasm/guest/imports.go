@@ -12,8 +12,17 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// Imports gives a wazero runtime the functions that guests can import.
-func Imports(ctx context.Context, wz wazero.Runtime) error {
+// Imports gives a wazero runtime the functions that guests can import, or, with modules besides, those that stand for functions that a
+// guest imports optionally and does not get.
+func Imports(ctx context.Context, wz wazero.Runtime, besides ...string) error {
+	for _, name := range besides {
+		if err := stub(ctx, wz, name); err != nil {
+			return fmt.Errorf("host module %q: %w", name, err)
+		}
+	}
+	if len(besides) > 0 {
+		return nil
+	}
 	calls := map[string]map[string]hostCall{
 		hostabi.ImportModule: rlCalls(), hostabi.ImportComponent: componentCalls(), module.WASI: wasiCalls(),
 	}
@@ -40,6 +49,26 @@ func offer(ctx context.Context, wz wazero.Runtime, m module.HostModule, calls ma
 	if m.Name == meter.YieldModule {
 		yield := api.GoFunc(func(ctx context.Context, _ []uint64) { instanceOf(ctx).yield() })
 		b = b.NewFunctionBuilder().WithGoFunction(yield, nil, nil).Export(meter.YieldName)
+	}
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+// stub offers the functions of one type that do nothing. Of any other module it offers nothing.
+func stub(ctx context.Context, wz wazero.Runtime, name string) error {
+	params, results, ok := module.StubTypes(name)
+	if !ok {
+		return nil
+	}
+	b := wz.NewHostModuleBuilder(name)
+	for export, status := range map[string]uint64{module.Absent: status(hostabi.StatusUnsupported), module.Silent: 0} {
+		call := api.GoFunc(func(_ context.Context, stack []uint64) {
+			clear(stack[:len(results)])
+			if len(results) > 0 && results[0] == byte(hostabi.TypeI32) {
+				stack[0] = status
+			}
+		})
+		b = b.NewFunctionBuilder().WithGoFunction(call, params, results).Export(export)
 	}
 	_, err := b.Instantiate(ctx)
 	return err

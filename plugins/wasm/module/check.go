@@ -216,17 +216,23 @@ func (a *ABI) checkImports(m *meter.Module, grants []string, add func(code, reas
 			continue
 		}
 		f, ok := a.find(i.Module, i.Name)
+		t, optional := m.Types[i.Type], i.Module == hostabi.ImportOptional
 		if !ok {
-			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), a.unknownHelp(i))
+			switch {
+			case !optional:
+				add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), a.unknownHelp(i))
+			case !stubbed(t):
+				add(CodeImport, fmt.Sprintf("imports %s%s, and what is optional has at most %d parameters and as many results, all numbers", full,
+					signature(t.Params, t.Results), maxStubParams), "correct the declaration in the guest's source")
+			}
 			continue
 		}
-		t := m.Types[i.Type]
 		if !bytes.Equal(t.Params, f.Params) || !bytes.Equal(t.Results, f.Results) {
 			add(CodeImport, fmt.Sprintf("imports %s%s, it is %s%s", full, signature(t.Params, t.Results),
 				full, signature(f.Params, f.Results)), "correct the declaration in the guest's source")
 			continue
 		}
-		if f.Grant != "" && !slices.Contains(grants, f.Grant) {
+		if f.Grant != "" && !optional && !slices.Contains(grants, f.Grant) {
 			add(CodeImport, fmt.Sprintf("imports %s, which is not granted", full),
 				fmt.Sprintf("add %q to the %s's grants, or build the guest without it", f.Grant, a.one))
 		}
@@ -261,6 +267,9 @@ func (a *ABI) unknownHelp(i meter.Import) string {
 
 // find returns the host's function of that name.
 func (a *ABI) find(module, name string) (HostFunction, bool) {
+	if module == hostabi.ImportOptional {
+		module = a.imports
+	}
 	for _, h := range a.modules() {
 		if h.Name != module {
 			continue

@@ -116,6 +116,7 @@ func ReadChecked(path string, content []byte, c env.Source) (*File, error) {
 }
 
 func meterFile(path string, content []byte, m *meter.Module, c env.Source, a *ABI) (*File, error) {
+	a.optional(m, c.Grants)
 	metered, err := m.Rewrite()
 	if err != nil {
 		return nil, moduleError(path, err)

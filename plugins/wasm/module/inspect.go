@@ -112,7 +112,10 @@ func (r *Report) symbols(m *meter.Module, a *ABI) {
 			t := m.Types[i.Type]
 			s.Type = signature(t.Params, t.Results)
 			f, ok := a.find(i.Module, i.Name)
-			s.ABI, s.Grant = ok, f.Grant
+			s.ABI = ok
+			if i.Module != hostabi.ImportOptional {
+				s.Grant = f.Grant
+			}
 		}
 		if s.Grant != "" && !slices.Contains(r.Grants, s.Grant) {
 			r.Grants = append(r.Grants, s.Grant)

@@ -49,6 +49,8 @@ type Import struct {
 	Module, Name string
 	Kind         byte
 	Type         uint32
+	// To is the module and the name that the metered module has in their place, empty if they stay.
+	To [2]string
 }
 
 // Export is one exported thing.

@@ -156,9 +156,30 @@ func (w *rewriter) types() error {
 // imports adds rl.yield as the last import, so that imported functions keep their indexes.
 func (w *rewriter) imports() error {
 	b := w.extended(sectionImport, 1)
+	if slices.ContainsFunc(w.m.Imports, func(i Import) bool { return i.To[0] != "" }) {
+		var err error
+		if b, err = w.redirected(); err != nil {
+			return err
+		}
+	}
 	b = append(appendName(appendName(b, YieldModule), YieldName), KindFunction)
 	w.emit(sectionImport, appendU32(b, w.nothing))
 	return nil
+}
+
+// redirected returns the imports, with room for one more in their number, where some have another name. All are functions.
+func (w *rewriter) redirected() ([]byte, error) {
+	b := appendU32(nil, uint32(len(w.m.Imports)+1))
+	for _, i := range w.m.Imports {
+		if i.Kind != KindFunction {
+			return nil, fmt.Errorf("%s.%s is no function", i.Module, i.Name)
+		}
+		if i.To[0] != "" {
+			i.Module, i.Name = i.To[0], i.To[1]
+		}
+		b = appendU32(append(appendName(appendName(b, i.Module), i.Name), KindFunction), i.Type)
+	}
+	return b, nil
 }
 
 func (w *rewriter) functions() error {
