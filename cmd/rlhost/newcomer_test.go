@@ -34,6 +34,8 @@ var newcomers = map[string]newcomer{
 	"Zig":            environmentIn("Zig", "zig"),
 	"Shaper": {page: "docs/start/component.md", needs: []string{"clang"},
 		prints: []string{"ended (env_steps)", " 0 failed", "pipeline.toml: ok", "shaped [reply] → rollout", "target reached", "evaluation: return 9"}},
+	"Guest": {page: "docs/reference/guest.md", needs: []string{".venv"},
+		prints: []string{" 0 failed", "target reached", "evaluation: return"}},
 	"Gymnasium": {page: "docs/start/gymnasium.md", needs: []string{".venv"},
 		prints: []string{" 0 failed", "target reached", "evaluation: return", "wrote thermostat.onnx"}},
 }
