@@ -1,0 +1,169 @@
+"""Runs the conformance set of hostabi/conformance on the host of this folder.
+
+    python run.py [--words] [CASE ...]
+
+With --words the messages must have the words of the set too, which another host may say otherwise.
+"""
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+
+from host import Env, Fault, Refused
+from spec import DISABLED, DISCOUNT, FEATURE, FINAL, NEXT_STEP, OBSERVATION, SAME_STEP
+
+SET = pathlib.Path(__file__).parent.parent.parent / "hostabi" / "conformance"
+WORDS = "--words" in sys.argv
+MODES = {"next_step": NEXT_STEP, "same_step": SAME_STEP, "disabled": DISABLED}
+
+
+def want(holds, text):
+    if not holds:
+        raise AssertionError(text)
+
+
+def chosen(tensor, actions):
+    """The values of an action tensor, [environment][agent][element], for the 0 and 1 of a trace."""
+    at = np.array(actions)[:, None, None]
+    if tensor.counts is not None:
+        return np.broadcast_to(tensor.d.start + at * (tensor.counts - 1), (len(actions), tensor.agents, tensor.elems))
+    low, high = np.where(np.isinf(tensor.low), -8, tensor.low), np.where(np.isinf(tensor.high), 8, tensor.high)
+    return np.where(at == 1, high, low)
+
+
+def play(env, case, trace):
+    """The trace of a mode, compared row by row. After each step the case's own part."""
+    def compare(tensors, row, rows, which):
+        for k, t in tensors:
+            for e in which:
+                have, expected = env.view(k)[row][e], np.array(rows[e][:t.elems])
+                want(not case.get("trace", True) or (have[:, :2] == expected).all(), f"{t.label} {t.path} of env {e} is {have}, want {expected}")
+
+    env.reset(seeds=trace["seeds"])
+    compare(env.of(OBSERVATION), env.t, trace["obs"][0], range(env.n))
+    for i, actions in enumerate(trace["actions"]):
+        env.act(lambda t: chosen(t, actions))
+        groups, over = env.step()
+        for reward, terminated, truncated in groups:
+            for name, have in (("reward", reward), ("terminated", terminated), ("truncated", truncated)):
+                want((have == np.array(trace[name][i])[:, None]).all(), f"step {i}: {name} is {have}, want {trace[name][i]}")
+        compare(env.of(FINAL), 0, trace["final"][i], [e for e in range(env.n) if trace["final"][i][e]])
+        if env.mode == DISABLED and over.any():
+            env.reset(mask=over)
+        compare(env.of(OBSERVATION), env.t, trace["obs"][i + 1], range(env.n))
+        if case["name"] in EXTRAS:
+            EXTRAS[case["name"]](env, i, over)
+
+
+def fails(word, f, *args):
+    try:
+        f(*args)
+    except Fault as e:
+        return want(word in str(e), f"{e}: want {word}")
+    raise AssertionError(f"no error, want {word}")
+
+
+def boxed(env, i, over):
+    """Actions far beyond the bounds, clipped, rescaled and squashed, in steps of their own."""
+    if i < 8:
+        return
+    for how in (np.clip, rescaled, squashed):
+        for far in (-1e9, -1.5, 1.5, 1e9):
+            env.act(lambda t: how(np.full((env.n, t.agents, t.elems), far), t.low, t.high))
+            env.step()
+
+
+def rescaled(x, low, high):
+    bounded = np.isfinite(low) & np.isfinite(high)
+    span, least = np.where(bounded, high, 0) - np.where(bounded, low, 0), np.where(bounded, low, 0)
+    return np.where(bounded, least + (np.clip(x, -1, 1) + 1) / 2 * span, np.clip(x, low, high))
+
+
+def squashed(x, low, high):
+    return rescaled(np.tanh(x), low, high)
+
+
+def elements(env, i, over):
+    if i == 0:
+        k, _ = next((k, t) for k, t in enumerate(env.spec.tensors) if t.label == "action_mask")
+        want((env.view(k)[env.t] == [1, 0, 1, 1, 1]).all(), f"the mask is {env.view(k)[env.t]}")
+
+
+def render(env, i, over):
+    if i == 0:
+        want(env.render(1, 0) == "age 1", env.render(1, 0))
+        for mode in (1, 2):
+            for camera in (0, 1):
+                want(env.render(1, mode, camera) == bytes([1 + camera]) * 8 * (mode + 2), f"the picture of mode {mode}, camera {camera}")
+        fails("rl_render", env.render, 1, 1, 2)
+
+
+def save(env, i, over):
+    if i == 8:
+        state = env.save(0)
+        env.load(1, state)
+        want(env.save(1) == state, "a loaded state is saved otherwise")
+        fails("another version", env.load, 1, bytes([state[0] ^ 1]) + state[1:])
+        want(env.save(1) == state, "a state that was refused changed its environment")
+
+
+def ending(env, i, over):
+    want(all(x[e] == 3 for x in env.infos().values() for e in np.flatnonzero(over)), f"the info is {env.infos()}")
+
+
+def metric(env, i, over):
+    if i == 0:
+        flags = dict(zip(("last", "sum_", "mean", "max_", "min_"), (0, 0x2000, 0x4000, 0x8000, 0x10000)))
+        want(env.metrics == {n.encode(): {e: (10.0 * e, f) for e in (0, 1)} for n, f in flags.items()}, env.metrics)
+
+
+def figures(env, i, over):
+    x = env.infos()
+    want(len(x) == 256 and (x["seen/0"] == 0).all() and (x["seen/255"] == 255).all(), list(x)[:3])
+
+
+def discount(env, i, over):
+    want(all((env.view(k)[env.t - 1] == 0.5).all() for k, _ in env.of(DISCOUNT)), "the discount is not 0.5")
+
+
+EXTRAS = {"box": boxed, "box-elements": boxed, "box-half": boxed, "box-open": boxed, "mask-elements": elements, "render": render, "save": save,
+          "render-short": lambda env, i, over: fails("23 bytes, want 24", env.render, 0, 1), "info-end": ending, "metric-env": metric, "info-many": figures,
+          "save-other-version": lambda env, i, over: fails("version 4", env.save, 0), "save-wrong-length": lambda env, i, over: fails("11 bytes", env.save, 0),
+          "discount": discount}
+
+
+def run(case):
+    """Runs a case in each of its modes: what it should have done otherwise is an AssertionError."""
+    traces = json.loads((SET / "traces.json").read_text())
+    for mode in case.get("modes", ["same_step"]):
+        outcome, said = "runs", ""
+        try:
+            env = Env((SET / (case["name"] + ".wasm")).read_bytes(), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]})
+            play(env, case, traces[mode])
+        except Refused as e:
+            outcome, said = "refused", str(e)
+        except Fault as e:
+            outcome, said = "fault", str(e)
+        expected = case["outcome"] if case.get("feature") in (None, *FEATURE) else "refused"
+        want(outcome == expected, f"{mode}: {outcome} ({said}), want {expected}")
+        if WORDS:
+            want(outcome == "runs" or all(w in said for w in case.get("says", []) if not re.fullmatch(r"E\d+", w)), f"{mode}: {outcome} with {said!r}, want {case.get('says')}")
+
+
+def main(names):
+    cases = [c for c in json.loads((SET / "cases.json").read_text()) if not names or c["name"] in names]
+    failed = 0
+    for case in cases:
+        try:
+            run(case)
+        except Exception as e:
+            failed += 1
+            print(f"{case['name']}: {type(e).__name__} {e}")
+    print(f"{len(cases) - failed} of {len(cases)} cases as the set says")
+    return failed > 0 or not cases
+
+
+if __name__ == "__main__":
+    sys.exit(main([name for name in sys.argv[1:] if name != "--words"]))
