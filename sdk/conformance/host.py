@@ -56,7 +56,7 @@ class Env:
         must({kind for kind, _ in kinds} != {"env", "component"}, "E015: the marker of an environment and that of a component")
         if ("env", 1) not in kinds:
             if ("env", 2) <= max(kinds, default=("", 0)):
-                raise TooOld(f"the guest is of ABI {max(kinds)[1]}: update rlhost")
+                raise TooOld(f"the guest is of ABI {max(kinds)[1]}")
             must("rl_abi_v1rc" not in types and "rl_abi_v1" not in types, "the guest was built for a candidate of the ABI, or before: build it again")
             raise Refused("no environment: it does not export rl_env_v1")
         must("_start" not in types, "a module with _start is a command")

@@ -15,6 +15,9 @@ class Refused(Exception):
 class TooOld(Refused):
     """The guest wants what this host does not run: that is not its author's mistake."""
 
+    def __init__(self, text):
+        super().__init__(text + ": update this host")
+
 
 def record(layout, fields):
     """A kind of records: their bytes, and the names of their fields."""
