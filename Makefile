@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-langs test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -56,6 +56,14 @@ test-live: tools
 # The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy.
 test-docs: tools
 	$(TEST) $(TIMEOUT) -count 1 -run '$(PAGES)' ./cmd/rlhost
+
+# Newcomers in each language that environments are written in, with real toolchains, from an empty folder to a policy; then the guests of
+# the languages that the other targets have no compiler of, and of those without an SDK.
+LANGUAGES = AssemblyScript|C|Go|Rust|Zig
+test-langs: tools
+	@./bench/languages.sh
+	$(TEST) $(TIMEOUT) -count 1 -v -run 'TestNewcomer_ReachesTheResult/^($(LANGUAGES))$$' ./cmd/rlhost
+	$(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor' ./cmd/rlhost ./examples/plugins
 
 # What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
 test-guests: tools

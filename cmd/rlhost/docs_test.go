@@ -192,7 +192,7 @@ func (s *pageScript) add(b *codeBlock) {
 			s.say("exec $RLHOST_PYTHON %s", name)
 		}
 	case "sh":
-		if b.name != "" && s.page == "docs/reference/sdk-c.md" {
+		if b.name != "" && (s.page == "docs/reference/sdk-c.md" || s.page == "docs/reference/sdk-others.md") {
 			return // a build line with a label: examples/plugins follows it
 		}
 		for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
