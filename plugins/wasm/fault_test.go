@@ -284,6 +284,23 @@ func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 	}
 }
 
+// TestFault_LeavesOutCallersWithoutNames nests functions of which two have names: the innermost is shown in any case, as a number.
+func TestFault_LeavesOutCallersWithoutNames(t *testing.T) {
+	g := wasmtest.Guest{After: func(m *asm.Module) {
+		inner := m.Func("", nil, nil, 0, asm.Unreachable)
+		for range 11 {
+			inner = m.Func("", nil, nil, 0, asm.Call(inner), asm.Unreachable)
+		}
+		own := []string{hostabi.ExportABI, "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
+		m.Name(append(own, "", "", "look", "", "", "", "", "", "", "", "", "play")...)
+	}, Functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+11) + asm.Const(0)}}
+	e, _ := bound(t, g, env.Source{})
+	want := "rollout[0]: trap in rl_step at step 1: unreachable in function 9, called by look, play, step (guest.wasm)"
+	if err := e.Step(0); err == nil || err.Error() != want {
+		t.Errorf("Step = %v\nwant %s", err, want)
+	}
+}
+
 // TestFault_ShowsTheStackInTheAuthorsWords nests functions whose names are as compilers write them.
 func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
 	names := []string{ // innermost first

@@ -112,16 +112,20 @@ func ofSDK(frame string) string {
 var sourceLine = regexp.MustCompile(`^0x([0-9a-f]+): `)
 
 // frames returns the names of the guest's functions in a trace, with their lines where the module has them. Recursion
-// is shown once.
+// is shown once. Callers without name and line are left out: their numbers help nobody.
 func (l *Layout) frames(trace string) []string {
-	var frames []string
+	type frame struct {
+		text     string
+		nameless bool
+	}
+	var all []frame
 	last, before := "", "" // function whose line may follow, function of the newest frame
 	for line := range strings.Lines(trace) {
 		line = strings.TrimSpace(line)
 		if at := sourceLine.FindStringSubmatch(line); at != nil && last != "" && l.lines != nil {
 			offset, _ := strconv.ParseUint(at[1], 16, 32)
 			if place := l.lines.at(uint32(offset)); place != "" {
-				frames[len(frames)-1] = fmt.Sprintf("%s (%s)", last, place)
+				all[len(all)-1] = frame{text: fmt.Sprintf("%s (%s)", last, place)}
 			}
 			last = ""
 		}
@@ -129,20 +133,27 @@ func (l *Layout) frames(trace string) []string {
 		if found == nil {
 			continue // a heading, or a host function
 		}
-		name := readable(found[1])
+		name, nameless := readable(found[1]), false
 		// The host's own import comes last, which the guest's author does not count.
 		if n, err := strconv.Atoi(strings.TrimPrefix(found[1], "$")); err == nil && n > l.imports {
-			name = l.FunctionName(uint32(n - 1))
+			name, nameless = l.FunctionName(uint32(n-1)), l.names[uint32(n-1)] == ""
 		}
 		if name == before {
 			last = ""
 			continue
 		}
+		all = append(all, frame{name, nameless})
+		last, before = name, name
+	}
+	var frames []string
+	for k, f := range all {
+		if k > 0 && f.nameless {
+			continue
+		}
 		if len(frames) == maxFrames {
 			return append(frames, "…")
 		}
-		frames = append(frames, name)
-		last, before = name, name
+		frames = append(frames, f.text)
 	}
 	return frames
 }
