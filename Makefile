@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-langs test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -68,6 +68,10 @@ test-langs: tools
 # What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
 test-guests: tools
 	$(TEST) -count 1 -run '$(COMPILERS)' ./cmd/rlhost ./examples/plugins
+
+# Ports of PufferLib's environments in C, whose headers (60 MB) are fetched from its package on PyPI.
+test-ports: tools
+	RLHOST_LONG=1 $(TEST) -count 1 -run TestPorts ./examples/plugins
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
 # under many seeds, and through a driver; then all that backends promise, for every network, and what runs do: four minutes on two cores.
