@@ -21,7 +21,8 @@ STATUS = {-1: "argument out of range", -2: "out of memory", -3: "call not allowe
 REQUIRED = {"rl_describe": 4, "rl_alloc": 2, "rl_free": -2, "rl_create": 4, "rl_bind": 3, "rl_reset": 4, "rl_step": 2}  # parameters; negative: no result
 EXPORTS = REQUIRED | {"rl_host": 2, "rl_step_range": 4, "rl_render": 5, "rl_save": 4, "rl_load": 4, "rl_destroy": 1, "rl_last_error": 2, "rl_current_env": 0,
                       "rl_current_agent": 0, "_initialize": -0.5}
-IMPORTS = {"log": "log", "log_enabled": "log", "metric_env": "metric", "clock_ns": "clock"}  # by the capability that they need
+IMPORTS = {"log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32"), "metric_env": ("metric", "i32 i32 i32 f64 i32 -> "),
+           "clock_ns": ("clock", " -> i64")}  # the capability that each needs, and its signature
 WASI = "wasi_snapshot_preview1"
 FUEL, MEMORY = 1_000_000_000, 1 << 28
 CONFIG = wasmtime.Config()
@@ -98,13 +99,15 @@ class Env:
             if mine:
                 linker.define_func(WASI, i.name, i.type, mine)
             return
-        known = isinstance(i.type, wasmtime.FuncType) and i.name in offered
-        call = offered[i.name] if known and IMPORTS[i.name] in self.granted else None
-        if i.module == "rl_optional" and isinstance(i.type, wasmtime.FuncType):
-            nothing = -4 if [str(r) for r in i.type.results] == ["i32"] and i.name != "log_enabled" else 0
+        must(isinstance(i.type, wasmtime.FuncType) and i.module in ("rl", "rl_optional"), f"the import {i.module}.{i.name} does not exist")
+        known, have = i.name in offered, " ".join(str(t) for t in i.type.params) + " -> " + "".join(str(t) for t in i.type.results)
+        must(not known or have == IMPORTS[i.name][1], f"the import {i.module}.{i.name} has the parameters and results {have}")
+        call = offered[i.name] if known and IMPORTS[i.name][0] in self.granted else None
+        if i.module == "rl_optional":
+            nothing = {"i32": 0 if i.name == "log_enabled" else -4, "i64": 0}.get(have.split(" -> ")[1], 0.0)
             call = call or (lambda *_: nothing if i.type.results else None)
         else:
-            must(i.module == "rl" and known, f"the import {i.module}.{i.name} does not exist")
+            must(known, f"the import {i.module}.{i.name} does not exist")
             must(call, f"the import rl.{i.name} is not granted")
         linker.define_func(i.module, i.name, i.type, call)
 
