@@ -53,7 +53,8 @@ type Spec struct {
 	Version         uint32     // 108
 	Doc             uint32     // 112
 	Licence         uint32     // 116
-	_               [2]uint32
+	DT              float32    // 120: seconds of simulated time in a step, 0 = not said
+	_               uint32
 }
 
 // GroupDesc describes a group of agents, which share their spaces.
@@ -63,7 +64,9 @@ type GroupDesc struct {
 	Name   uint32 // 0: string
 	Agents uint32 // 4: most at once
 	Flags  uint32 // 8: reserved, 0
-	_      [5]uint32
+	// AgentNames is a string: the agents' names, one a line.
+	AgentNames uint32 // 12
+	_          [4]uint32
 }
 
 // TensorDesc describes one tensor of one environment, or of one agent with TensorPerAgent, without batch and time.

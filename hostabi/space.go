@@ -88,9 +88,9 @@ func (t *Tensor) Bounds(i int) (low, high float32) {
 func (t *Tensor) Space() string {
 	name, usual := "Box", F32
 	switch {
-	case t.Role == RoleInfo && t.Rank == 0:
+	case (t.Role == RoleInfo || t.Role == RoleResetInfo) && t.Rank == 0:
 		return t.gathered()
-	case t.Role == RoleInfo:
+	case t.Role == RoleInfo, t.Role == RoleResetInfo:
 		return t.gathered() + dims(t.Shape[:min(int(t.Rank), MaxRank)])
 	case len(t.Counts) > 0:
 		name, usual = "MultiDiscrete"+dims(t.Counts), I32
@@ -149,7 +149,7 @@ func (t *Tensor) Equal(o *Tensor) bool {
 var roleTime = [lastRole + 1]TensorFlags{
 	RoleAction: TensorAtT, RoleObservation: TensorAtT1, RoleReward: TensorAtT, RoleTerminated: TensorAtT, RoleTruncated: TensorAtT,
 	RoleActionMask: TensorAtT1, RoleFinalObservation: TensorNoTime, RoleActive: TensorAtT1, RoleInfo: TensorAtT, RoleDiscount: TensorAtT,
-	RoleResetParam: TensorNoTime,
+	RoleResetParam: TensorNoTime, RoleResetInfo: TensorAtT1,
 }
 
 // timed returns the flags with an axis of time.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +38,7 @@ type EnvSpec struct {
 	Autoreset    Autoreset
 	Render       Render
 	Rewards      Rewards
+	DT           float32 // seconds of simulated time in a step, 0 = not said
 	StateVersion uint32
 	StateMax     int // most bytes of a saved state, 0 = not said
 	BindingBytes int // size of a Binding as the guest reads it; 0 = BindingBytes
@@ -63,6 +65,16 @@ type Rewards struct {
 type Group struct {
 	Name   string
 	Agents int // most at once
+	// AgentNames are the names of its agents, one a line; empty where they have none.
+	AgentNames string
+}
+
+// AgentName returns the name of one of the group's agents: its own, or the group's with its number, such as runners/0.
+func (g *Group) AgentName(agent int) string {
+	if g.AgentNames != "" {
+		return strings.Split(g.AgentNames, "\n")[agent]
+	}
+	return g.Name + "/" + strconv.Itoa(agent)
 }
 
 // Arg is an argument of the configuration.
@@ -86,7 +98,7 @@ func (s *EnvSpec) Describe() []byte {
 		Groups: uint32(len(s.Groups)), Args: uint32(len(s.Args)), MaxEnvs: uint32(s.MaxEnvs), EpisodeLimit: uint32(s.EpisodeLimit),
 		Autoreset: s.Autoreset, Flags: s.Flags, RenderModes: s.Render.Modes, RenderWidth: uint32(s.Render.Width),
 		RenderHeight: uint32(s.Render.Height), RenderFPS: s.Render.FPS, RewardLow: s.Rewards.Low, RewardHigh: s.Rewards.High,
-		RewardThreshold: nan, StateVersion: s.StateVersion, StateMax: uint32(s.StateMax),
+		DT: s.DT, RewardThreshold: nan, StateVersion: s.StateVersion, StateMax: uint32(s.StateMax),
 		Name: w.text(name), Version: w.text(version), Doc: w.text(s.Doc), Licence: w.text(s.Licence),
 	}
 	if s.Rewards.Threshold != nil {
@@ -95,7 +107,7 @@ func (s *EnvSpec) Describe() []byte {
 	records := SpecBytes + len(s.Groups)*GroupBytes + len(s.Tensors)*TensorBytes + len(s.Args)*ArgBytes
 	w.valuesAt = records
 	for i := range s.Groups {
-		w.put(GroupDesc{Name: w.text(s.Groups[i].Name), Agents: uint32(s.Groups[i].Agents)})
+		w.put(GroupDesc{Name: w.text(s.Groups[i].Name), Agents: uint32(s.Groups[i].Agents), AgentNames: w.text(s.Groups[i].AgentNames)})
 	}
 	for i := range s.Tensors {
 		w.put(w.tensor(&s.Tensors[i]))

@@ -11,10 +11,10 @@ import (
 )
 
 // HostFeatures are the features that this host runs.
-const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount | FeatureResetParam
+const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount | FeatureResetParam | FeatureResetInfo
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount, reset parameters of f32"
+const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, info at reset, a discount, reset parameters of f32"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -54,6 +54,9 @@ func (s *EnvSpec) checkGroups() error {
 		if g.Agents < 1 || g.Agents > MaxAgents {
 			return fmt.Errorf("group %d, %q: %d agents, want 1 to %d", i, g.Name, g.Agents, MaxAgents)
 		}
+		if err := g.checkAgentNames(); err != nil {
+			return fmt.Errorf("group %d, %q: %w", i, g.Name, err)
+		}
 		if len(s.Groups) == 1 {
 			continue
 		}
@@ -72,6 +75,26 @@ func (s *EnvSpec) checkGroups() error {
 	return nil
 }
 
+// checkAgentNames checks that each agent has a name of its own, where they have names.
+func (g *Group) checkAgentNames() error {
+	if g.AgentNames == "" {
+		return nil
+	}
+	names := strings.Split(g.AgentNames, "\n")
+	if len(names) != g.Agents {
+		return fmt.Errorf("agent_names has %d names, want one for each of %d agents", len(names), g.Agents)
+	}
+	for i, name := range names {
+		switch {
+		case name == "" || strings.ContainsAny(name, "/ "):
+			return fmt.Errorf("agent %d is called %q, want a name without slashes and spaces", i, name)
+		case slices.Contains(names[:i], name):
+			return fmt.Errorf("two agents are called %q", name)
+		}
+	}
+	return nil
+}
+
 // checkFigures checks the description of pictures and rewards.
 func (s *EnvSpec) checkFigures() error {
 	r := &s.Render
@@ -80,6 +103,8 @@ func (s *EnvSpec) checkFigures() error {
 		return fmt.Errorf("pictures of %d × %d, want 1 to %d each way", r.Width, r.Height, 1<<14)
 	case isNaN(r.FPS) || r.FPS < 0:
 		return fmt.Errorf("%v pictures a second", r.FPS)
+	case !(s.DT >= 0 && s.DT <= math.MaxFloat32):
+		return fmt.Errorf("a step of %v seconds of simulated time, want a finite number that is not negative", s.DT)
 	case isNaN(s.Rewards.Low) || isNaN(s.Rewards.High) || s.Rewards.Low > s.Rewards.High:
 		return fmt.Errorf("rewards from %v to %v", s.Rewards.Low, s.Rewards.High)
 	}
@@ -143,7 +168,9 @@ func (t *Tensor) checkFlags() error {
 		return fmt.Errorf("a picture has rank 3 and one order of its axes, not rank %d and flags %#x", t.Rank, uint32(image))
 	case gather&(gather-1) != 0:
 		return fmt.Errorf("flags %#x name several ways to gather", uint32(gather))
-	case t.Role == RoleInfo && t.Rank > 1:
+	case t.Role == RoleResetInfo && t.Flags&(TensorEpisode|TensorGather) != 0:
+		return fmt.Errorf("flags %#x: %q has one row in an episode, none says how several become one", uint32(t.Flags&(TensorEpisode|TensorGather)), t.Path)
+	case (t.Role == RoleInfo || t.Role == RoleResetInfo) && t.Rank > 1:
 		return fmt.Errorf("%q has rank %d, want one number or a list: rank 0 or 1", t.Path, t.Rank)
 	}
 	return nil
@@ -225,6 +252,7 @@ var wanted = [lastRole + 1]struct {
 	RoleInfo:             {F32, false, true, false},
 	RoleDiscount:         {F32, true, false, false},
 	RoleResetParam:       {0, false, true, false},
+	RoleResetInfo:        {F32, false, true, false},
 }
 
 // RoleRule is the rule for tensors of a role.
@@ -363,7 +391,7 @@ func (s *EnvSpec) notYet() error {
 			continue
 		case d.Role == RoleResetParam && d.Flags&TensorOptional == 0:
 			return fmt.Errorf("role %v of %v, or of agents, want f32 of the environment: %w", d.Role, d.DType, ErrNotYet)
-		case !d.Role.Known() || d.Role == RoleInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+		case !d.Role.Known() || d.Role == RoleInfo || d.Role == RoleResetInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)

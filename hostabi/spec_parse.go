@@ -84,7 +84,7 @@ func parse(b []byte) (s EnvSpec, err error) {
 		Flags:   head.Flags & specFlags,
 		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset & autoresets,
 		Render:  Render{head.RenderModes & renderModes, int(head.RenderWidth), int(head.RenderHeight), head.RenderFPS},
-		Rewards: Rewards{Low: head.RewardLow, High: head.RewardHigh}, StateVersion: head.StateVersion,
+		Rewards: Rewards{Low: head.RewardLow, High: head.RewardHigh}, DT: head.DT, StateVersion: head.StateVersion,
 		StateMax: int(head.StateMax), BindingBytes: int(head.BindingBytes),
 	}
 	if t := head.RewardThreshold; !isNaN(t) {
@@ -225,7 +225,7 @@ func (r *reader) text(what string, at uint32) string {
 }
 
 func (r *reader) group(i int, d *GroupDesc) Group {
-	g := Group{Name: r.text("name of group "+fmt.Sprint(i), d.Name), Agents: int(d.Agents)}
+	g := Group{Name: r.text("name of group "+fmt.Sprint(i), d.Name), Agents: int(d.Agents), AgentNames: r.text("agent_names of group "+fmt.Sprint(i), d.AgentNames)}
 	if d.Flags != 0 {
 		r.fail("group %d: flags are %#x; they are reserved and must be 0", i, d.Flags)
 	}

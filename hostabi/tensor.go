@@ -69,8 +69,12 @@ const (
 	RoleDiscount // written: discount[t], f32 scalar, instead of the learner's constant
 	_
 	RoleResetParam // read in rl_reset: parameters of the next episode, no time
+	_
+	_
+	_
+	RoleResetInfo // written where an episode begins: info[t] in rl_reset, info[t+1] in a step, f32 numbers as of info
 
-	lastRole = RoleResetParam
+	lastRole = RoleResetInfo
 )
 
 // Known reports whether the role exists in this version of the ABI.
@@ -79,7 +83,7 @@ func (r Role) Known() bool { return r <= lastRole && roleTime[r] != 0 }
 var roleNames = [lastRole + 1]string{RoleAction: "action", RoleObservation: "observation", RoleReward: "reward",
 	RoleTerminated: "terminated", RoleTruncated: "truncated", RoleActionMask: "action_mask",
 	RoleFinalObservation: "final_observation", RoleActive: "active", RoleInfo: "info", RoleDiscount: "discount",
-	RoleResetParam: "reset_param"}
+	RoleResetParam: "reset_param", RoleResetInfo: "reset_info"}
 
 // String returns the role's name, such as info, or role 900 for one that this version does not have.
 func (r Role) String() string {
@@ -93,7 +97,7 @@ func (r Role) String() string {
 type TensorFlags uint32
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask, active and reset info, TensorNoTime for the others.
 const (
 	TensorPerAgent TensorFlags = 1 << iota // a row for each agent of its group
 	TensorAtT                              // rows t = 0 … T-1
@@ -175,10 +179,14 @@ const (
 	FeatureDiscount // discount
 	_
 	FeatureResetParam // reset_param
+	_
+	_
+	_
+	FeatureResetInfo // reset_info
 )
 
 // featureNames has "" for a bit that is reserved.
-var featureNames = [...]string{"actions", "observations", "agents", "info", "", "discount", "", "reset_param"}
+var featureNames = [...]string{"actions", "observations", "agents", "info", "", "discount", "", "reset_param", "", "", "", "reset_info"}
 
 // String lists the features by name.
 func (f Features) String() string {

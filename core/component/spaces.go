@@ -42,6 +42,7 @@ func (e *SpacesError) Table() string {
 		{"discount", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleDiscount) }},
 		{"reset_param", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleResetParam) }},
 		{"info", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleInfo) }},
+		{"reset_info", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleResetInfo) }},
 		{"autoreset", false, autoresets},
 	} {
 		running, next, mark := part.of(&e.Running), part.of(&e.Next), " "

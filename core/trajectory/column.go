@@ -32,6 +32,7 @@ const (
 	Active     = Column(hostabi.RoleActive) << kindAt           // [T+1][N] u8, 1 where the agent acts; only where agents do not always act
 	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, 0 if never written; only with such a tensor
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
+	ResetInfo  = Column(hostabi.RoleResetInfo) << kindAt        // [T+1][N][figures] f32, of the environment itself; undefined in rows in which no episode begins
 )
 
 // Columns that only the host touches.
@@ -86,6 +87,7 @@ const (
 	Grantable                   // a wire may let its receiver write it in a committed block
 	Past                        // what a row depends on besides its observation, in blocks that keep it: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
+	AtBegin                     // defined in the rows alone in which an episode begins
 	Decided                     // part of an agent's decision in a row: see CopyDecisionOf
 )
 
@@ -137,6 +139,7 @@ var kinds = []kind{
 	{Info, "info", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{ResetParam, "reset_param", PerEnv | Guest, 0, 0},
+	{ResetInfo, "reset_info", AtT1 | PerEnv | Guest | AtBegin, 0, 0},
 	{LogProb, "log_prob", AtT | PerEnv | Decided, hostabi.F32, 1},
 	{Value, "value", AtT1 | PerEnv | Decided, hostabi.F32, 1},
 	{Bootstrap, "bootstrap_value", AtT | PerEnv, hostabi.F32, 1},

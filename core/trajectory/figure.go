@@ -11,7 +11,7 @@ import (
 // MaxFigures is how many numbers of an environment's infos have a name and are gathered over episodes. Further ones are in their columns alone.
 const MaxFigures = 256
 
-// Figure is one number of an Info column.
+// Figure is one number of an Info or ResetInfo column.
 type Figure struct {
 	Name   string // the tensor's path, info without one; of several numbers with /0, /1, …
 	Column Column
@@ -21,16 +21,21 @@ type Figure struct {
 	// First is the first agent of the group that has it, Count how many there are.
 	First, Count int
 	AtEnd        bool // only the row in which the environment ends an episode counts
+	AtBegin      bool // only the row in which an episode begins counts, with that episode
 }
 
-// Figures returns the numbers in the environment's infos, at most MaxFigures, in the order of the description.
-func (s *Schema) Figures() (list []Figure) {
-	for i, d := range s.Spec.All(hostabi.RoleInfo) {
+// Figures returns the numbers in the environment's infos, those at reset behind the others, at most MaxFigures, each in the order of the
+// description.
+func (s *Schema) Figures() []Figure { return s.figures(s.figures(nil, Info), ResetInfo) }
+
+// figures appends the numbers in the infos of a kind.
+func (s *Schema) figures(list []Figure, kind Column) []Figure {
+	for i, d := range s.Spec.All(hostabi.Role(kind >> kindAt)) {
 		first, agents := s.Spec.AgentsOf(d.Group)
 		for elem := range min(d.Elems(hostabi.MaxTensorElems), MaxFigures-len(list)) {
-			list = append(list, Figure{Name: figureName(&d, elem), Column: Info.At(i), Elem: elem,
+			list = append(list, Figure{Name: figureName(&d, elem), Column: kind.At(i), Elem: elem,
 				Gather: d.Flags & hostabi.TensorGather, Agents: d.Flags&hostabi.TensorPerAgent != 0,
-				First: first, Count: agents, AtEnd: d.Flags&hostabi.TensorEpisode != 0})
+				First: first, Count: agents, AtEnd: d.Flags&hostabi.TensorEpisode != 0, AtBegin: kind == ResetInfo})
 		}
 	}
 	return list
@@ -67,6 +72,9 @@ func figureName(d *hostabi.Tensor, elem int) string {
 	name := d.Path
 	if name == "" {
 		name = Info.String()
+		if d.Role == hostabi.RoleResetInfo {
+			name = ResetInfo.String()
+		}
 	}
 	if d.Rank > 0 {
 		name += "/" + strconv.Itoa(elem)

@@ -4,7 +4,7 @@ package trajectory
 
 // ObservedBytes is the length of SaveObserved's output.
 func (s *Schema) ObservedBytes() (n int) {
-	for _, c := range s.observed {
+	for _, c := range s.moved {
 		n += s.columns[c].RowBytes
 	}
 	for _, c := range s.past {
@@ -47,7 +47,7 @@ func (t Trajectory) AppendRows(to []Matrix, flag Flags, row int) []Matrix {
 
 // SaveObserved copies the observation of a row, and the rows before it in blocks that keep them, to dst, which is ObservedBytes long.
 func (t Trajectory) SaveObserved(dst []byte, row int) {
-	for _, c := range t.Schema.observed {
+	for _, c := range t.Schema.moved {
 		dst = dst[copy(dst, t.at(c, row).Data):]
 	}
 	for _, c := range t.Schema.past {
@@ -59,7 +59,7 @@ func (t Trajectory) SaveObserved(dst []byte, row int) {
 
 // LoadObserved copies an observation that SaveObserved has saved to a row; for row 0, the rows before it too.
 func (t Trajectory) LoadObserved(row int, src []byte) {
-	for _, c := range t.Schema.observed {
+	for _, c := range t.Schema.moved {
 		src = src[copy(t.at(c, row).Data, src):]
 	}
 	if row > 0 {
@@ -74,7 +74,7 @@ func (t Trajectory) LoadObserved(row int, src []byte) {
 
 // CopyObserved copies a row of observations from a block with the same layout; for row 0, the rows before it too.
 func (t Trajectory) CopyObserved(row int, from Trajectory, fromRow int) {
-	for _, c := range t.Schema.observed {
+	for _, c := range t.Schema.moved {
 		copy(t.at(c, row).Data, from.at(c, fromRow).Data)
 	}
 	if row > 0 {
@@ -125,7 +125,7 @@ func (t Trajectory) BeginWhere(row int, mask []uint8) {
 
 // CopyObservedOf is CopyObserved for one environment, or agent.
 func (t Trajectory) CopyObservedOf(env, row int, from Trajectory, fromRow int) {
-	for _, c := range t.Schema.observed {
+	for _, c := range t.Schema.moved {
 		t.at(c, row).CopyRow(env, from.at(c, fromRow))
 	}
 }

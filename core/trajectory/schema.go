@@ -179,6 +179,7 @@ type Schema struct {
 	groups   []*Schema // see OfGroup; nil where there is one
 
 	observed, outcome, final, atEnd, past, decided []uint8 // columns with that flag
+	moved                                          []uint8 // Observed, or AtBegin: row T is row 0 of the next block
 	shared                                         []span  // of tensors that all agents of a group have the same
 	always                                         []span  // of Active, for groups whose agents always act
 	actions                                        []choice
@@ -255,6 +256,7 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 // listColumns fills in the tables that are indexed by a column's place.
 func (s *Schema) listColumns() {
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
+	s.moved = s.with(Observed | AtBegin)
 	s.atEnd, s.past, s.decided = s.with(AtEnd), s.with(Past), s.with(Decided)
 	s.actions = s.choices()
 }

@@ -33,6 +33,7 @@ var columnsAbout = map[string]struct{ by, about string }{
 	"final_obs":            {byEnvironment, "the newest last observation of each agent"},
 	"active":               {byEnvironment, "1: the agent acts in step t; only where agents do not always act"},
 	"info":                 {byEnvironment, "an info value of step t; only with such a tensor"},
+	"reset_info":           {byEnvironment, "an info value of the episode that begins with row t, undefined in other rows; only with such a tensor"},
 	"discount":             {byEnvironment, "0 to 1, of step t; only with such a tensor"},
 	"reset_param":          {"what answers `reset_request`", "read where an episode begins; only with such a tensor"},
 	"log_prob":             {byInference, "of all actions of the agent in step t under the policy that acted"},

@@ -184,3 +184,41 @@ func playForagers(t *testing.T, r *wasm.Runtime, module string) error {
 	}
 	return nil
 }
+
+// An environment tells numbers of the episode that begins, names its agents and says how long a step takes.
+func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
+	cc := testkit.Needs(t, "clang-19", "clang")
+	testkit.Reads(t, "foragers-c/foragers.c", "../../sdk/c/*.h")
+	source, err := os.ReadFile("foragers-c/foragers.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
+		"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
+		".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`).Replace(string(source))
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/foragers.c", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command(cc, "--target=wasm32", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-nostdlib", "-Wl,--no-entry,--stack-first", "-I", "../../sdk/c", dir+"/foragers.c", "-o", dir+"/foragers.wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d := foragers(t, r, dir+"/foragers.wasm")
+	spec := d.Env.Spec()
+	if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" {
+		t.Errorf("a step of %g s, agents %q", spec.DT, spec.Groups[0].AgentNames)
+	}
+	tr, row := d.Acting()
+	for env := range 3 {
+		never, food := tr.Row(trajectory.ResetInfo, row).Value(4*env, 0), tr.Row(trajectory.ResetInfo.At(1), row).Value(4*env, 0)
+		if obs := d.Obs(); never != 0 || food != obs.Value(4*env, 0)+obs.Value(4*env, 1) {
+			t.Errorf("environment %d: infos at reset %g and %g, the food is in cell %g", env, never, food, obs.Value(4*env, 0)+obs.Value(4*env, 1))
+		}
+	}
+}

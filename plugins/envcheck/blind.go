@@ -51,7 +51,7 @@ func (b *blind) fill(tr trajectory.Trajectory) {
 
 // written reports whether the environments write a column.
 func written(l trajectory.Layout) bool {
-	return l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.Observed|trajectory.Outcome|trajectory.Final) != 0
+	return l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.Observed|trajectory.Outcome|trajectory.Final|trajectory.AtBegin) != 0
 }
 
 // rowOf returns the bytes of a row of a column.

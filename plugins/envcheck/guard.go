@@ -37,6 +37,7 @@ type guard struct {
 	agents int // of an environment
 	found  *watched
 	calls  int         // of rl_step
+	resets bool        // the call in progress is a reset
 	due    []dueColumn // of the call in progress
 	chosen []byte      // environments of the call; nil = all
 	want   []byte      // the guest's region, as it must be after the call except for due
@@ -93,10 +94,10 @@ func (g *guard) region() []byte {
 // plantStep prepares a step. The actions have been written.
 func (g *guard) plantStep() {
 	g.calls++
-	g.chosen, g.due = nil, g.due[:0]
+	g.chosen, g.due, g.resets = nil, g.due[:0], false
 	_, t := g.driver.Whole()
 	g.add(trajectory.Outcome, t)
-	g.add(trajectory.Observed, t+1)
+	g.add(trajectory.Observed|trajectory.AtBegin, t+1)
 	if g.mode == hostabi.SameStep {
 		g.add(trajectory.Final, 0)
 	}
@@ -107,7 +108,8 @@ func (g *guard) plantStep() {
 func (g *guard) plantReset(mask []byte) {
 	g.chosen, g.due = mask, g.due[:0]
 	_, t := g.driver.Whole()
-	g.add(trajectory.Observed, t)
+	g.add(trajectory.Observed|trajectory.AtBegin, t)
+	g.resets = true
 	copy(g.want, g.region())
 }
 
@@ -201,7 +203,10 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 			}
 			copy(d.element(g.want[d.bytes:], env, i), now)
 		}
-		wanted := d.Flags&(trajectory.Final|trajectory.AtEnd) == 0 || g.ended(env)
+		wanted := d.Flags&(trajectory.Final|trajectory.AtEnd|trajectory.AtBegin) == 0 || g.ended(env)
+		if d.Flags&trajectory.AtBegin != 0 { // of several agents it is not known whether one has begun
+			wanted = g.resets || wanted && g.agents == 1 && g.mode == hostabi.SameStep
+		}
 		if wanted && unwritten > 0 && (!d.byChance() || unwritten == d.m.Elems) {
 			first(&g.found.unwritten, "%s: %s does not write element %d of %s", who(env, g.agents), where, at, name(d.Layout))
 		}

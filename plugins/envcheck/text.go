@@ -47,6 +47,14 @@ func Facts(s hostabi.EnvSpec) []string {
 	if s.Render.FPS > 0 {
 		facts = append(facts, fmt.Sprintf("%v pictures a second", s.Render.FPS))
 	}
+	if s.DT > 0 {
+		facts = append(facts, fmt.Sprintf("a step of %v s", s.DT))
+	}
+	for _, g := range s.Groups {
+		if g.AgentNames != "" {
+			facts = append(facts, "agents "+strings.Join(strings.Fields(g.AgentNames), ", "))
+		}
+	}
 	if r := &s.Rewards; r.Low != 0 || r.High != 0 {
 		facts = append(facts, fmt.Sprintf("rewards from %v to %v", r.Low, r.High))
 	}

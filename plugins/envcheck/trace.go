@@ -449,7 +449,7 @@ func (w *recorder) mixResults(env int, ended bool) {
 		w.hash[env] = hashRow(w.hash[env], m, env)
 	}
 	for _, f := range w.figures {
-		if (ended || !f.AtEnd) && w.driver.Schema().Holds(f.Column, env) {
+		if (ended || !f.AtEnd) && !f.AtBegin && w.driver.Schema().Holds(f.Column, env) {
 			w.mix(env, w.driver.Result(f.Column).Bits(env, f.Elem))
 		}
 	}

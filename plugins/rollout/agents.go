@@ -24,6 +24,8 @@ type agents struct {
 	// unfinished are the agents whose decisions have been taken out of the block at its end.
 	unfinished []int32
 
+	began []byte // 1 where the environment's episode begins in the newest row, by environment; see rows.noteBegins
+
 	total, length *metric // of environments' episodes; lengths are the counts of totals
 }
 
@@ -40,7 +42,7 @@ func newAgents(s *trajectory.Schema, r *reports) (*agents, error) {
 	held, err := newDecisions(s)
 	return &agents{
 		Agents: trajectory.NewAgents(s), held: held, last: slices.Repeat([]int32{-1}, s.Rows()),
-		before: slices.Repeat([]int32{-1}, s.Rows()), unfinished: make([]int32, 0, s.Rows()),
+		before: slices.Repeat([]int32{-1}, s.Rows()), unfinished: make([]int32, 0, s.Rows()), began: make([]byte, s.Shape.Envs),
 		total: r.metric("environment_return"), length: r.metric("environment_length"),
 	}, err
 }
@@ -343,10 +345,22 @@ func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 			if !f.Agents {
 				runs, over, to = agent == 0 && r.gone[i] == 0, r.agents.EnvEnded[i/each] != 0, i-f.First
 			}
-			if runs && agent >= 0 && agent < f.Count && (over || !f.last) {
+			if runs && agent >= 0 && agent < f.Count && (over || !f.last) && (!f.AtBegin || r.begins(i, f.Agents)) {
 				f.add(to, values[at+i*stride])
 			}
 		}
+	}
+}
+
+// noteEnvs notes the environments whose episodes begin in a row: some agents begin, and none ran before.
+func (a *agents) noteEnvs(begins []byte, each int) {
+	for env := range a.began {
+		some, ran := byte(0), false
+		for i := env * each; i < (env+1)*each; i++ {
+			some |= begins[i]
+			ran = ran || a.Running(i)
+		}
+		a.began[env] = flagOf(some != 0 && !ran)
 	}
 }
 

@@ -36,7 +36,8 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	if was, is := running.Agents(), next.Agents(); was != is {
 		return fmt.Sprintf("it has %d agents, those that run have %d", is, was)
 	}
-	if !slices.Equal(running.Groups, next.Groups) && max(len(running.Groups), len(next.Groups)) > 1 {
+	same := func(a, b hostabi.Group) bool { return a.Name == b.Name && a.Agents == b.Agents } // whatever single agents are called
+	if !slices.EqualFunc(running.Groups, next.Groups, same) && max(len(running.Groups), len(next.Groups)) > 1 {
 		return "its agents are in other groups"
 	}
 	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount, hostabi.RoleResetParam,
@@ -52,13 +53,22 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 			return fmt.Sprintf("its %v is another one", role)
 		}
 	}
-	if was, is := running.Spaces(hostabi.RoleInfo), next.Spaces(hostabi.RoleInfo); was != is {
+	if was, is := infos(running), infos(next); was != is {
 		return fmt.Sprintf("its info is %s, that of those that run is %s", cmp.Or(is, "none"), cmp.Or(was, "none"))
 	}
 	if next.Autoreset&c.mode == 0 {
 		return fmt.Sprintf("it does not offer autoreset %v, which this run uses", c.mode)
 	}
 	return ""
+}
+
+// infos returns the infos of an environment, those at reset last.
+func infos(s *hostabi.EnvSpec) string {
+	list := s.Spaces(hostabi.RoleInfo)
+	if first := s.Spaces(hostabi.RoleResetInfo); first != "" {
+		list += " at reset " + first
+	}
+	return list
 }
 
 // sameSpace reports whether two tensors take the same values. Bounds matter where a policy acts within them, names do not.

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"slices"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -14,12 +16,17 @@ type reports struct {
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
 	figures []figure
+	begins  []byte // 1 where an episode begins in the newest row, with a figure of that; nil where there is none
 	ended   []told // of episodes that have ended in the block under way, in the order of their rows
 	next    int    // the first of them that is not announced
 }
 
 func newReports(stats *stat.Registry, s *trajectory.Schema) reports {
-	return reports{stats: stats, n: s.Rows(), figures: newFigures(s)}
+	r := reports{stats: stats, n: s.Rows(), figures: newFigures(s)}
+	if slices.ContainsFunc(r.figures, func(f figure) bool { return f.AtBegin }) {
+		r.begins = make([]byte, r.n)
+	}
+	return r
 }
 
 // metric is one name under env/.
@@ -114,7 +121,7 @@ type figure struct {
 func newFigures(s *trajectory.Schema) []figure {
 	var list []figure
 	for _, f := range s.Figures() {
-		list = append(list, figure{Figure: f, last: f.AtEnd || f.Gather == 0})
+		list = append(list, figure{Figure: f, last: !f.AtBegin && (f.AtEnd || f.Gather == 0)})
 	}
 	return list
 }
@@ -145,7 +152,7 @@ func (r *reports) gather(tr trajectory.Trajectory, t int, ended trajectory.Ended
 		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
 		for env := range r.n {
 			over := terminated[env]|truncated[env] != 0
-			if valid[env] != 0 && (over || !f.last) {
+			if valid[env] != 0 && (over || !f.last) && (!f.AtBegin || r.begins[env] != 0) {
 				f.add(env, values[at+env*stride])
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -20,6 +21,7 @@ import (
 type soloists struct {
 	agents int
 	dark   bool // with a column that says who acts, where all always do
+	tells  bool // an info of each life that begins, and what is no number in other rows
 	spec   hostabi.EnvSpec
 }
 
@@ -80,6 +82,7 @@ func (e *soloistsEnv) Reset(t int, mask []uint8, _ []uint64) error {
 		if mask == nil || mask[i/e.agents] != 0 {
 			e.draws[i] = env.Seed(7, i)
 			e.show(t, i)
+			e.tell(t, i, true)
 		}
 	}
 	return nil
@@ -98,8 +101,22 @@ func (e *soloistsEnv) Step(t int) error {
 			tr.Row(trajectory.FinalObs, 0).Float32()[i] = float32(x>>20&0xfff) + 5000
 		}
 		e.show(t+1, i)
+		e.tell(t+1, i, x%7 < 2)
 	}
 	return nil
+}
+
+// born is the info of a life that begins.
+func (e *soloistsEnv) born(i int) float32 { return float32(e.draws[i] & 0xff) }
+
+func (e *soloistsEnv) tell(t, i int, begins bool) {
+	if !e.tells {
+		return
+	}
+	e.block.Row(trajectory.ResetInfo, t).Float32()[i] = float32(math.NaN())
+	if begins {
+		e.block.Row(trajectory.ResetInfo, t).Float32()[i] = e.born(i)
+	}
 }
 
 func flag(set bool) byte {
@@ -235,5 +252,52 @@ func TestRollout_AnAgentThatComesBackBeginsAnew(t *testing.T) {
 	// The environment's episode is over with the last of its agents' that run.
 	if length := r.Host.Stats.Histogram("env/environment_length").Snapshot(); length.Count == 0 || length.Sum/float64(length.Count) != 6 {
 		t.Errorf("%d episodes of environments with %v steps, want 6 each", length.Count, length.Sum)
+	}
+}
+
+// An info at reset is one number of the episode that begins, of an agent or of an environment. It counts with that episode, wherever blocks
+// end, and nobody looks at it in other rows.
+func TestRollout_InfosAtResetCountWithTheEpisodeThatBegins(t *testing.T) {
+	for _, each := range []int{1, 3} {
+		for _, horizon := range []int{1, 5} {
+			p := newSoloists(each, false)
+			p.spec.Tensors = append(p.spec.Tensors, hostabi.Tensor{Role: hostabi.RoleResetInfo, DType: hostabi.F32, Path: "born", Flags: p.spec.Tensors[0].Flags & hostabi.TensorPerAgent})
+			p.tells = true
+			r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 6/each, 1, horizon }})
+			r.MustRun(func() bool { return len(r.episodes) >= 200 })
+			sum, count := 0.0, 0
+			for i := range 6 { // each is played alone
+				e, rows := &soloistsEnv{soloists: newSoloists(1, false), draws: []uint64{env.Seed(7, i)}}, 0
+				born := e.born(0)
+				for _, episode := range r.episodes {
+					if int(episode.Env)*each+int(episode.Agent) != i {
+						continue
+					}
+					for over := false; !over; rows++ {
+						e.draws[0] = env.Seed(e.draws[0], (i+rows)%2)
+						over = e.draws[0]%7 < 2
+					}
+					sum, count, born = sum+float64(born), count+1, e.born(0)
+				}
+			}
+			got := r.Host.Stats.Histogram("env/born").Snapshot()
+			if int(got.Count) != count || math.Abs(got.Sum-sum) > 1e-6*sum {
+				t.Errorf("%d agents, blocks of %d: %d infos with the sum %g, want %d with %g", each, horizon, got.Count, got.Sum, count, sum)
+			}
+		}
+	}
+}
+
+func TestRollout_AnInfoAtResetThatIsNoNumberIsNamed(t *testing.T) {
+	p := newSoloists(3, false)
+	p.spec.Tensors = append(p.spec.Tensors, hostabi.Tensor{Role: hostabi.RoleResetInfo, DType: hostabi.F32, Path: "born", Flags: hostabi.TensorPerAgent})
+	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon, c.MaxRestarts = 2, 1, 4, 0 }})
+	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {
+		if q.T == 0 {
+			tr.Row(trajectory.ResetInfo, 0).Float32()[4] = float32(math.Inf(1))
+		}
+	}
+	if err := r.RunUntil(func() bool { return false }); err == nil || !strings.Contains(err.Error(), "env 1") || !strings.Contains(err.Error(), `reset_info "born" is +Inf`) {
+		t.Errorf("an info that is no number: %v", err)
 	}
 }

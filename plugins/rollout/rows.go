@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -99,6 +101,70 @@ func (r *rows) open(mem []byte, block uint32) {
 
 // paramsOf are the reset parameters of the block.
 func (r *rows) paramsOf() trajectory.Params { return trajectory.Params{Trajectory: r.tr} }
+
+// noteBegins notes which episodes begin in row t, which has been stepped, and checks what the environments say of them. It has to be called
+// before complete.
+func (r *rows) noteBegins(t int) (env int, err error) {
+	begins := r.reports.begins
+	if begins == nil {
+		return -1, nil
+	}
+	acts := r.tr.Acts(t)
+	for i := range begins {
+		switch {
+		case r.agents != nil:
+			begins[i] = flagOf(!r.agents.Running(i) && (acts == nil || acts[i] != 0))
+		case t == 0:
+			begins[i] = flagOf(r.accounts[i].Length == 0)
+		default:
+			begins[i] = flagOf(r.hasEnded((t-1)*r.n + i))
+		}
+		if r.phantom[i]|r.gone[i] != 0 {
+			begins[i] = 0
+		}
+	}
+	if r.agents != nil {
+		r.agents.noteEnvs(begins, r.c.schema.Agents)
+	}
+	return r.checkBegins(t)
+}
+
+// checkBegins returns the first environment that says something that is no number of an episode that begins in row t, and the error.
+func (r *rows) checkBegins(t int) (env int, err error) {
+	each := r.c.schema.Agents
+	for k := range r.reports.figures {
+		f := &r.reports.figures[k]
+		if !f.AtBegin {
+			continue
+		}
+		info := r.tr.Row(f.Column, t)
+		for i := range r.n {
+			if agent := i%each - f.First; agent < 0 || agent >= f.Count || !f.Agents && agent > 0 || !r.begins(i, f.Agents) {
+				continue
+			}
+			if v := info.Value(i, f.Elem); math.IsNaN(v) || math.IsInf(v, 0) {
+				return i / each, fmt.Errorf("%w: %v %q is %v", trajectory.ErrOutput, f.Column, f.Name, v)
+			}
+		}
+	}
+	return -1, nil
+}
+
+// begins reports whether the episode of a row begins in the newest row: of several agents, the agent's own, or its environment's, which begins
+// where some agents begin and none ran before.
+func (r *rows) begins(i int, agent bool) bool {
+	if r.agents == nil || agent {
+		return r.reports.begins[i] != 0
+	}
+	return r.agents.began[i/r.c.schema.Agents] != 0
+}
+
+func flagOf(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
+}
 
 // complete writes the host's part of row t; ended has the row's kinds of ends.
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {

@@ -104,6 +104,9 @@ func (a alone) settle(t int, err error) error {
 	if err != nil {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
+	if env, err := s.rows.noteBegins(t); err != nil {
+		return s.batch.outputFault(hostabi.ExportReset, env, err)
+	}
 	ended = s.rows.complete(t, ended)
 	if err := s.nextTurns(); err != nil {
 		return err

@@ -151,6 +151,9 @@ func (d *versions) settle(t int, _ error) error {
 	if err != nil {
 		return err
 	}
+	if env, err := d.rows.noteBegins(t); err != nil {
+		return d.owner[env].outputFault(hostabi.ExportReset, env, err)
+	}
 	d.rows.complete(t, ended)
 	if err := d.endEpisodes(t); err != nil {
 		return err

@@ -109,7 +109,11 @@ func (c *conformanceCase) run(t *testing.T, r *Runtime, traces map[string]confor
 		modes = []string{"same_step"}
 	}
 	for _, mode := range modes {
-		c.play(t, p, mode, traces[mode].of(max(c.Agents, 1)))
+		trace, own := traces[c.Name]
+		if !own {
+			trace = traces[mode].of(max(c.Agents, 1))
+		}
+		c.play(t, p, mode, trace)
 	}
 	if c.Outcome == "runs" {
 		c.probe(t, p)
@@ -254,6 +258,19 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 	case "discount":
 		if got := d.Result(trajectory.Discount).Float32(); !slices.Equal(got, []float32{0.5, 0.5}) {
 			t.Errorf("the discounts are %v, want 0.5", got)
+		}
+	case "reset-info":
+		tr, now := d.Whole()
+		if got := tr.Row(trajectory.ResetInfo, now-1).Float32(); !slices.Equal(got, []float32{3, 6}) {
+			t.Errorf("the infos of the episodes that begin with the first reset are %v, want 3 and 6", got)
+		}
+	case "dt":
+		if spec := p.Spec(); spec.DT != 0.01 {
+			t.Errorf("a step takes %v seconds, want 0.01", spec.DT)
+		}
+	case "agent-names":
+		if spec := p.Spec(); spec.Groups[0].AgentName(0) != "red" || spec.Groups[0].AgentName(1) != "blue" {
+			t.Errorf("the agents are called %q", spec.Groups[0].AgentNames)
 		}
 	case "info-many":
 		figures := d.Figures()

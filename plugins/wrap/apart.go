@@ -118,7 +118,7 @@ func (a *apart) list(c painter) {
 			a.given = append(a.given, l.Column)
 		case l.Flags&trajectory.Outcome != 0:
 			a.outcome = append(a.outcome, l.Column)
-		case l.Flags&trajectory.Observed == 0:
+		case l.Flags&(trajectory.Observed|trajectory.AtBegin) == 0:
 		case l.Column.Kind() == trajectory.Obs:
 			index := l.Column.Index()
 			if b, ok := c.paints(index, &tensors[index]); ok {

@@ -55,10 +55,12 @@ enum {
     RL_ROLE_DISCOUNT = 12,
     // read in rl_reset: parameters of the next episode, no time
     RL_ROLE_RESET_PARAM = 14,
+    // written where an episode begins: info[t] in rl_reset, info[t+1] in a step, f32 numbers as of info
+    RL_ROLE_RESET_INFO = 18,
 };
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask, active and reset info, TensorNoTime for the others.
 enum {
     // a row for each agent of its group
     RL_TENSOR_PER_AGENT = 1,
@@ -130,6 +132,8 @@ enum {
     RL_FEATURE_DISCOUNT = 32,
     // reset_param
     RL_FEATURE_RESET_PARAM = 128,
+    // reset_info
+    RL_FEATURE_RESET_INFO = 2048,
 };
 
 // Flags of environments.
@@ -245,7 +249,8 @@ typedef struct rl_spec {
     uint32_t version;
     uint32_t doc;
     uint32_t licence;
-    uint32_t reserved[2]; // reserved, 0
+    float dt; // seconds of simulated time in a step, 0 = not said
+    uint32_t reserved; // reserved, 0
 } rl_spec;
 _Static_assert(sizeof(rl_spec) == 128, "rl_spec");
 _Static_assert(offsetof(rl_spec, size) == 0, "rl_spec.size");
@@ -279,20 +284,23 @@ _Static_assert(offsetof(rl_spec, name) == 104, "rl_spec.name");
 _Static_assert(offsetof(rl_spec, version) == 108, "rl_spec.version");
 _Static_assert(offsetof(rl_spec, doc) == 112, "rl_spec.doc");
 _Static_assert(offsetof(rl_spec, licence) == 116, "rl_spec.licence");
-_Static_assert(offsetof(rl_spec, reserved) == 120, "rl_spec.reserved");
+_Static_assert(offsetof(rl_spec, dt) == 120, "rl_spec.dt");
+_Static_assert(offsetof(rl_spec, reserved) == 124, "rl_spec.reserved");
 
 // GroupDesc describes a group of agents, which share their spaces.
 typedef struct rl_group_desc {
     uint32_t name; // string
     uint32_t agents; // most at once
     uint32_t flags; // reserved, 0
-    uint32_t reserved[5]; // reserved, 0
+    uint32_t agent_names;
+    uint32_t reserved[4]; // reserved, 0
 } rl_group_desc;
 _Static_assert(sizeof(rl_group_desc) == 32, "rl_group_desc");
 _Static_assert(offsetof(rl_group_desc, name) == 0, "rl_group_desc.name");
 _Static_assert(offsetof(rl_group_desc, agents) == 4, "rl_group_desc.agents");
 _Static_assert(offsetof(rl_group_desc, flags) == 8, "rl_group_desc.flags");
-_Static_assert(offsetof(rl_group_desc, reserved) == 12, "rl_group_desc.reserved");
+_Static_assert(offsetof(rl_group_desc, agent_names) == 12, "rl_group_desc.agent_names");
+_Static_assert(offsetof(rl_group_desc, reserved) == 16, "rl_group_desc.reserved");
 
 // TensorDesc describes one tensor of one environment, or of one agent with TensorPerAgent, without batch and time.
 typedef struct rl_tensor_desc {

@@ -10,7 +10,7 @@
 // who acts, if that is not always everybody, the figures, the observations after the first, each with its last one, the actions after
 // the first, the masks of those, and the reset parameters, if there are any.
 enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
-enum { RL_TENSORS = RL_T_MASK + 4 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) + 2 * (RL_MAX_ACTIONS - 1) };
+enum { RL_TENSORS = RL_T_MASK + 4 + 2 * RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) + 2 * (RL_MAX_ACTIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -83,6 +83,8 @@ RL_INLINE uint32_t rl_slot_action(uint32_t j) { return j ? rl_slot_obs(rl_observ
 RL_INLINE uint32_t rl_slot_mask(uint32_t j) { return j ? rl_slot_action(rl_acted()) + rl_masked(j) - rl_is_masked(0) : (uint32_t)RL_T_MASK; }
 RL_INLINE uint32_t rl_slot_params(void) { return rl_slot_mask(rl_acted()); }
 RL_INLINE bool rl_is_params(uint32_t k) { return rl_the_env.params.dtype && k == rl_slot_params(); }
+RL_INLINE uint32_t rl_slot_reset_info(uint32_t k) { return rl_slot_params() + (rl_the_env.params.dtype != 0) + k; }
+RL_INLINE bool rl_is_reset_info(uint32_t k) { return rl_the_env.reset_info_count && k >= rl_slot_reset_info(0); }
 RL_INLINE bool rl_is_final(uint32_t k)
 {
     return k == RL_T_FINAL || (k > rl_slot_obs(1) && k < rl_slot_action(1) && (k - rl_slot_obs(1)) % 2);
@@ -114,7 +116,7 @@ static rl_part rl_describe_part(uint16_t role, uint32_t flags, const rl_space *s
 }
 
 // rl_count_parts returns how many tensors there are.
-RL_INLINE uint32_t rl_count_parts(void) { return rl_slot_params() + (rl_the_env.params.dtype != 0); }
+RL_INLINE uint32_t rl_count_parts(void) { return rl_slot_reset_info(rl_the_env.reset_info_count); }
 
 static rl_part rl_observation(const rl_env *env, uint32_t k)
 {
@@ -159,6 +161,12 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
     if (k == RL_T_TERMINATED) return rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
     if (k == RL_T_TRUNCATED) return rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
     if (rl_is_params(k)) return rl_describe_part(RL_ROLE_RESET_PARAM, RL_TENSOR_NO_TIME | RL_TENSOR_OPTIONAL, &env->params);
+    if (rl_is_reset_info(k)) {
+        rl_part p = rl_describe_part(RL_ROLE_RESET_INFO, RL_TENSOR_AT_T1 | RL_TENSOR_OPTIONAL, &number);
+        p.space.name = env->reset_infos[k - rl_slot_reset_info(0)];
+        p.desc.index = (uint16_t)(k - rl_slot_reset_info(0));
+        return p;
+    }
     if (k == RL_T_OBS || k == RL_T_FINAL || k >= rl_slot_obs(1)) return rl_observation(env, k);
     if (rl_is_figure(k)) {
         const rl_figure *figure = &env->figures[k - rl_slot_figure(0)];
@@ -174,7 +182,7 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
 // rl_shared says whether a tensor is of the environment though there are several agents.
 RL_INLINE bool rl_shared(uint32_t k)
 {
-    return rl_is_figure(k) || rl_is_params(k) || (!rl_end_apart() && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
+    return rl_is_figure(k) || rl_is_params(k) || rl_is_reset_info(k) || (!rl_end_apart() && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
 }
 
 // rl_part_of returns tensor k.
@@ -238,6 +246,7 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .max_envs = env->max_envs,
         .episode_limit = env->episode_limit,
         .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
+        .dt = env->dt,
         .reward_threshold = __builtin_nanf(""),
         .state_version = env->state_version,
     };
@@ -260,6 +269,7 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
     rl_group_desc group = {.name = 0, .agents = rl_agents()};
     if (groups) {
         group.name = rl_put_string(&w, "agents", 6);
+        group.agent_names = rl_put_text(&w, env->agent_names);
         rl_put_bytes(&records, &group, sizeof group);
     }
     for (uint32_t i = 0; i < tensors; i++) {
@@ -314,6 +324,7 @@ static bool rl_described(rl_config *config, rl_env *env)
     if (env->action_count > RL_MAX_ACTIONS) return rl_fail("more than 16 actions");
     if (env->actions && env->mask && !rl_masked(env->action_count)) return rl_fail("a mask, and no discrete action");
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
+    if (env->reset_info_count > RL_MAX_FIGURES) return rl_fail("more than 16 infos at reset");
     if (env->params.dtype && env->params.dtype != RL_F32) return rl_fail("reset parameters of another type than RL_F32");
     if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
     if (env->respawn && rl_agents() < 2) return rl_fail("respawn is for several agents: of one, the environment's own episode ends");
@@ -448,7 +459,7 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
         rl_binding x;
         __builtin_memcpy(&x, (const uint8_t *)rl_at(bindings) + k * sizeof x, sizeof x);
         uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_agent | x.stride_elem;
-        bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k) && !rl_is_params(k);
+        bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k) && !rl_is_params(k) && !rl_is_reset_info(k);
         if (misaligned & (b->shape[k].bytes - 1) || (needed && !x.ptr)) return RL_STATUS_ARGUMENT;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -506,12 +517,25 @@ RL_INLINE void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
     b->flags[i] = waiting ? RL_FLAG_WAITING : 0;
 }
 
+static rl_batch *rl_begun;  // the batch of an episode that begins
+static uint32_t rl_row_now; // the row of its first observation
+
+static void rl_reset_info(uint32_t k, float value)
+{
+    const rl_batch *b = rl_begun;
+    if (!b || k >= rl_the_env.reset_info_count || !b->shape[rl_slot_reset_info(k)].at) return;
+    rl_tensor info = rl_tensor_at(b, rl_slot_reset_info(k), rl_row_now);
+    *(float *)(void *)rl_row(&info, rl_current) = value;
+}
+
 // rl_begin starts an episode of environment i and writes its first observation into obs, an array of all of them.
 RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
 {
     rl_current = i;
     if (rl_the_env.params.dtype) rl_params = &b->shape[rl_slot_params()];
     rl_set_waiting(b, i, false);
+    if (rl_the_env.reset_info_count) rl_begun = b;
+    for (uint32_t k = 0; k < rl_the_env.reset_info_count; k++) rl_reset_info(k, 0);
     rl_the_env.reset(b->state, i, &b->rng[i], obs, rl_the_env.observations ? (void *)b->row : b->row[0]);
     if (rl_takes_turns()) __builtin_memset(b->over + (size_t)i * rl_agents(), 0, rl_agents());
 }
@@ -565,6 +589,7 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
     const uint8_t *chosen = mask ? (uint8_t *)rl_at(mask) : NULL, *seed = seeds ? (uint8_t *)rl_at(seeds) : NULL;
     rl_tensor obs[RL_MAX_OBSERVATIONS];
     rl_obs_at(b, t, obs);
+    rl_row_now = t;
     for (uint32_t i = 0; i < b->envs; i++) {
         if (chosen && !chosen[i]) continue;
         if (seed) {
@@ -758,6 +783,7 @@ static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t coun
 {
     if (!b->bound || (b->waiting && b->autoreset == RL_AUTORESET_SAME_STEP)) return RL_STATUS_STATE; // reset first
     rl_set_time(b, t);
+    rl_row_now = t + 1;
     if (!rl_actions_ok(b, first, count)) return RL_STATUS_ACTION;
     for (uint32_t i = first, end = first + count, k; i < end; i = k) {
         k = b->waiting ? i : end;

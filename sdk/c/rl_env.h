@@ -101,6 +101,9 @@ typedef struct rl_view {
 // RL_FIGURES(list) gives an array of rl_figure. A host that gathers none leaves them alone.
 #define RL_FIGURES(list) .figures = (list), .figure_count = sizeof(list) / sizeof((list)[0])
 
+// RL_RESET_INFOS(list) gives an array of names: numbers of an episode that begins, which reset tells by rl_reset_info.
+#define RL_RESET_INFOS(list) .reset_infos = (list), .reset_info_count = sizeof(list) / sizeof((list)[0])
+
 // RL_OBSERVATIONS(list) gives an array of rl_named as the observations, in the place of .obs.
 #define RL_OBSERVATIONS(list) .observations = (list), .observation_count = sizeof(list) / sizeof((list)[0])
 
@@ -140,6 +143,10 @@ typedef struct rl_env {
     // the world and writes the first observation of its new life; the last one of the old it gives to rl_last before. Where it sets the
     // flags of all agents and calls rl_last for none, the environment's own episode is over, and reset is called.
     bool respawn;
+    const char *agent_names; // (optional) a name for each agent, one a line
+    float dt;                // seconds of simulated time in a step, 0 = not said
+    const char *const *reset_infos; // see RL_RESET_INFOS
+    uint32_t reset_info_count;
     rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
@@ -210,6 +217,9 @@ RL_QUIET static float rl_param(uint32_t k) { return rl_param_or(k, 0); }
 // rl_last, called in a step with .respawn, takes what obs shows of an agent as its last observation. obs is what the step writes to: the rows
 // of all agents, or the array of those of several observations.
 RL_QUIET static void rl_last(uint32_t agent, const void *obs);
+
+// rl_reset_info, called in reset, tells number k of RL_RESET_INFOS of the episode that begins; one that is not told is 0.
+RL_QUIET static void rl_reset_info(uint32_t k, float value);
 
 // rl_last_of is rl_last for environment i of a vectorised one.
 RL_QUIET static void rl_last_of(uint32_t i, uint32_t agent, const void *obs)

@@ -42,9 +42,11 @@ pub const ROLE_INFO: u16 = 9;
 pub const ROLE_DISCOUNT: u16 = 12;
 /// read in rl_reset: parameters of the next episode, no time
 pub const ROLE_RESET_PARAM: u16 = 14;
+/// written where an episode begins: info[t] in rl_reset, info[t+1] in a step, f32 numbers as of info
+pub const ROLE_RESET_INFO: u16 = 18;
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
-// info and discount, TensorAtT1 for observation, mask and active, TensorNoTime for the others.
+// info and discount, TensorAtT1 for observation, mask, active and reset info, TensorNoTime for the others.
 /// a row for each agent of its group
 pub const TENSOR_PER_AGENT: u32 = 1;
 /// rows t = 0 … T-1
@@ -109,6 +111,8 @@ pub const FEATURE_INFO: u64 = 8;
 pub const FEATURE_DISCOUNT: u64 = 32;
 /// reset_param
 pub const FEATURE_RESET_PARAM: u64 = 128;
+/// reset_info
+pub const FEATURE_RESET_INFO: u64 = 2048;
 
 // Flags of environments.
 /// the same seeds and actions give the same bytes
@@ -229,8 +233,10 @@ pub struct Spec {
     pub version: u32,
     pub doc: u32,
     pub licence: u32,
+    /// seconds of simulated time in a step, 0 = not said
+    pub dt: f32,
     /// reserved, 0
-    pub reserved: [u32; 2],
+    pub reserved: u32,
 }
 
 const _: () = assert!(size_of::<Spec>() == 128);
@@ -265,7 +271,8 @@ const _: () = assert!(offset_of!(Spec, name) == 104);
 const _: () = assert!(offset_of!(Spec, version) == 108);
 const _: () = assert!(offset_of!(Spec, doc) == 112);
 const _: () = assert!(offset_of!(Spec, licence) == 116);
-const _: () = assert!(offset_of!(Spec, reserved) == 120);
+const _: () = assert!(offset_of!(Spec, dt) == 120);
+const _: () = assert!(offset_of!(Spec, reserved) == 124);
 
 /// GroupDesc describes a group of agents, which share their spaces.
 #[repr(C)]
@@ -277,15 +284,17 @@ pub struct GroupDesc {
     pub agents: u32,
     /// reserved, 0
     pub flags: u32,
+    pub agent_names: u32,
     /// reserved, 0
-    pub reserved: [u32; 5],
+    pub reserved: [u32; 4],
 }
 
 const _: () = assert!(size_of::<GroupDesc>() == 32);
 const _: () = assert!(offset_of!(GroupDesc, name) == 0);
 const _: () = assert!(offset_of!(GroupDesc, agents) == 4);
 const _: () = assert!(offset_of!(GroupDesc, flags) == 8);
-const _: () = assert!(offset_of!(GroupDesc, reserved) == 12);
+const _: () = assert!(offset_of!(GroupDesc, agent_names) == 12);
+const _: () = assert!(offset_of!(GroupDesc, reserved) == 16);
 
 /// TensorDesc describes one tensor of one environment, or of one agent with TensorPerAgent, without batch and time.
 #[repr(C)]
