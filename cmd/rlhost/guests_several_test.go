@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -70,9 +71,9 @@ func TestGuests_SeveralObservationsAreLearned(t *testing.T) {
 func TestGuests_PlayWithSeveralAgents(t *testing.T) {
 	r := newRuntime(t)
 	hashes := map[string]uint64{}
-	for language, file := range map[string]string{
-		"C": "connectfour@1", "Go": buildGo(t, "connectfour"), "Rust": buildRust(t, "connectfour/rust", "connectfour"),
-	} {
+	files := map[string]string{"C": "connectfour@1", "Go": buildGo(t, "connectfour"), "Rust": buildRust(t, "connectfour/rust", "connectfour")}
+	maps.Copy(files, testkit.Guests(t, "connectfour", t.TempDir()))
+	for language, file := range files {
 		p, err := r.Load(t.Context(), file, plugins.Builtins()[file], env.Source{Name: "connectfour"})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +101,9 @@ func TestGuests_PlayWithSeveralAgents(t *testing.T) {
 func TestGuests_TakeSeveralActions(t *testing.T) {
 	r := newRuntime(t)
 	hashes := map[string]uint64{}
-	for language, file := range map[string]string{"C": "tuple@1", "Go": buildGo(t, "tuple"), "Rust": buildRust(t, "tuple/rust", "tuple")} {
+	files := map[string]string{"C": "tuple@1", "Go": buildGo(t, "tuple"), "Rust": buildRust(t, "tuple/rust", "tuple")}
+	maps.Copy(files, testkit.Guests(t, "tuple", t.TempDir()))
+	for language, file := range files {
 		p, err := r.Load(t.Context(), file, plugins.Builtins()[file], env.Source{Name: "tuple"})
 		if err != nil {
 			t.Fatal(err)
@@ -124,6 +127,29 @@ func TestGuests_TakeSeveralActions(t *testing.T) {
 	for language, hash := range hashes {
 		if hash != hashes["C"] {
 			t.Errorf("%s writes %x, C %x: want the same bits", language, hash, hashes["C"])
+		}
+	}
+}
+
+// A Dict of observations, found by name, and sines and cosines of rl_math.h are the same in the languages of the table of guests.
+func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
+	r := newRuntime(t)
+	for _, name := range []string{"lander", "spaces"} {
+		first, want := "", uint64(0)
+		for guest, file := range testkit.Guests(t, name, t.TempDir()) {
+			p := loadGuest(t, r, file, nil)
+			for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+				if got.Verdict != envcheck.OK {
+					t.Errorf("%s: %+v", guest, got)
+				}
+			}
+			hash := agentsHash(t, p)
+			if first == "" {
+				first, want = guest, hash
+			}
+			if hash != want {
+				t.Errorf("%s writes %x, %s %x: want the same bits", guest, hash, first, want)
+			}
 		}
 	}
 }
