@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // KindModule is the kind of a module's component whose table gives it no other name.
@@ -93,5 +94,10 @@ func (r *moduleReader) maker(n *node, x *Component, kind string) Maker {
 
 // problem says why a module cannot be used.
 func (r *moduleReader) problem(n *node, x *Component, err error) {
+	var known *table.Error
+	if errors.As(err, &known) && known.Key != "" && n.at(known.Key) != nil { // of another key than use
+		r.check.Add(known.Code, n.at(known.Key).val, known.Help, "component %s: %s", quote(x.Name), known.Sentence())
+		return
+	}
 	r.check.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
 }
