@@ -3,6 +3,7 @@
 package hostabi
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -43,6 +44,36 @@ func (a *Arg) Accepts(value string) error {
 		return fmt.Errorf("is %s, want %s", value, a.Wants())
 	}
 	return nil
+}
+
+// Written returns a value that the environment accepts as the configuration has it: a whole number in decimal digits, a number as JSON
+// writes it, anything else as it is.
+func (a *Arg) Written(value string) string {
+	switch a.Type {
+	case ArgInteger:
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			return strconv.FormatInt(n, 10)
+		}
+	case ArgNumber:
+		if x, err := strconv.ParseFloat(value, 64); err == nil {
+			return number(x)
+		}
+	}
+	return value
+}
+
+// Settled reports whether a value is written alike whatever the type of its argument is.
+func Settled(value string) bool {
+	return (&Arg{Type: ArgInteger}).Written(value) == value && (&Arg{Type: ArgNumber}).Written(value) == value
+}
+
+// number writes a number as JSON does, in its shortest form.
+func number(x float64) string {
+	b, err := json.Marshal(x)
+	if err != nil { // it is no finite number, which no argument accepts
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return string(b)
 }
 
 // argError is an ErrArgType with its own text.

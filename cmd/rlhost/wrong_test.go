@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 
 	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
@@ -239,5 +242,31 @@ func TestCheck_ShowsSourceLines(t *testing.T) {
 	results := envcheck.Run(t.Context(), p, envcheck.Options{Steps: 10})
 	if got := results[len(results)-1]; got.ID != "A01" || !strings.Contains(got.Detail, want) {
 		t.Errorf("%s says %q, want %q", got.ID, got.Detail, want)
+	}
+}
+
+// TestLoad_OptionalLogNeedsNoGrant loads a module that logs where it may: it runs without the grant, and is heard with it.
+func TestLoad_OptionalLogNeedsNoGrant(t *testing.T) {
+	t.Parallel()
+	for _, grants := range [][]string{nil, {module.GrantLog}} {
+		var said bytes.Buffer
+		r, err := wasm.New(wasm.Options{Log: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Load(t.Context(), buildC(t, "trylog.c", false), nil, env.Source{Grants: grants})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "quiet", Envs: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Reset(nil, []uint64{1, 2}), d.Close(), p.Close(), r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if heard := strings.Contains(said.String(), "an episode begins"); heard != (grants != nil) {
+			t.Errorf("with the grants %v it is heard: %v\n%s", grants, heard, said.String())
+		}
 	}
 }

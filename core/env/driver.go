@@ -78,6 +78,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.tr = trajectory.Trajectory{Schema: schema, Mem: s.loan.Bytes()}
+	trajectory.Params{Trajectory: s.tr}.Clear()
 	if err := s.Bind(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

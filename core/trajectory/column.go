@@ -30,7 +30,7 @@ const (
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
 	Info       = Column(hostabi.RoleInfo) << kindAt             // [T][N][figures] f32, of the environment itself; where AtEnd undefined in all other rows
 	Active     = Column(hostabi.RoleActive) << kindAt           // [T+1][N] u8, 1 where the agent acts; only where agents do not always act
-	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, 0 if never written; only with such a tensor
+	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, NaN if nobody gives one; only with such a tensor
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 	ResetInfo  = Column(hostabi.RoleResetInfo) << kindAt        // [T+1][N][figures] f32, of the environment itself; undefined in rows in which no episode begins
 )

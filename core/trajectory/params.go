@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -30,9 +31,16 @@ func (t Params) Load(from []byte) {
 	t.each(func(_ *Layout, column []byte) { from = from[copy(column, from):] })
 }
 
-// Clear sets them to 0, the value of parameters that are not set.
+// Clear sets them to NaN, the value of parameters that nobody gives.
 func (t Params) Clear() {
-	t.each(func(_ *Layout, column []byte) { clear(column) })
+	t.each(func(_ *Layout, column []byte) { ClearParams(column) })
+}
+
+// ClearParams fills a buffer of saved parameters with NaN.
+func ClearParams(b []byte) {
+	for ; len(b) >= 4; b = b[4:] {
+		binary.LittleEndian.PutUint32(b, math.Float32bits(float32(math.NaN())))
+	}
 }
 
 // Copy copies the parameters of another block of the same layout.
@@ -48,7 +56,7 @@ func (t Params) each(fn func(l *Layout, column []byte)) {
 	}
 }
 
-// Check returns an error, and the environment, for a reset parameter that is neither 0 nor a number within its bounds.
+// Check returns an error, and the environment, for a reset parameter that is neither NaN nor a number within its bounds.
 func (t Params) Check() (env int, err error) {
 	t.each(func(l *Layout, _ []byte) {
 		d := t.Schema.Spec.All(hostabi.RoleResetParam)[l.Column.Index()]
@@ -60,10 +68,10 @@ func (t Params) Check() (env int, err error) {
 			}
 			v := float32(row.Value(at, elem))
 			low, high := d.Bounds(elem)
-			if v == 0 || v >= low && v <= high && !math.IsInf(float64(v), 0) {
+			if v != v || v >= low && v <= high && !math.IsInf(float64(v), 0) {
 				continue
 			}
-			env, err = at/t.Schema.Agents, fmt.Errorf("%w: %v %q of environment %d is %g, want %g to %g, or 0", ErrOutput, l.Column, d.Path, at/t.Schema.Agents, v, low, high)
+			env, err = at/t.Schema.Agents, fmt.Errorf("%w: %v %q of environment %d is %g, want %g to %g, or NaN where nobody gives one", ErrOutput, l.Column, d.Path, at/t.Schema.Agents, v, low, high)
 		}
 	})
 	return env, err

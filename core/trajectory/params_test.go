@@ -19,19 +19,20 @@ func withParams(t *testing.T) Trajectory {
 
 func TestParams_CheckNamesTheEnvironment(t *testing.T) {
 	tr := withParams(t)
+	Params{tr}.Clear()
 	p := tr.Float32(ResetParam)
 	if len(p) != 6 {
 		t.Fatalf("%d numbers for 3 environments that take 2", len(p))
 	}
-	for _, ok := range []float32{0, 1, 8, 2.5} {
+	for _, ok := range []float32{float32(math.NaN()), 1, 8, 2.5} {
 		p[3] = ok
 		if env, err := (Params{tr}).Check(); err != nil {
 			t.Errorf("%v: environment %d: %v", ok, env, err)
 		}
 	}
-	for _, bad := range []float32{-1, 0.5, 9, float32(math.NaN()), float32(math.Inf(1))} {
+	for _, bad := range []float32{-1, 0, 0.5, 9, float32(math.Inf(1))} {
 		p[3] = bad
-		if env, err := (Params{tr}).Check(); env != 1 || err == nil || !strings.Contains(err.Error(), "want 1 to 8, or 0") {
+		if env, err := (Params{tr}).Check(); env != 1 || err == nil || !strings.Contains(err.Error(), "want 1 to 8, or NaN") {
 			t.Errorf("%v: environment %d, %v", bad, env, err)
 		}
 	}
@@ -47,7 +48,7 @@ func TestParams_AreSavedLoadedAndCleared(t *testing.T) {
 		t.Errorf("loaded %v", got)
 	}
 	Params{to}.Clear()
-	if got := to.Float32(ResetParam); got[0] != 0 || got[5] != 0 {
+	if got := to.Float32(ResetParam); got[0] == got[0] || got[5] == got[5] {
 		t.Errorf("cleared to %v", got)
 	}
 	Params{to}.Copy(from)

@@ -75,6 +75,7 @@ func newSplit(c *shared, index int, b *batch) (*split, error) {
 		params: make([]byte, c.schema.ParamBytes()),
 		steps:  uint64(c.life) * trajectory.LifeSteps,
 	}
+	trajectory.ClearParams(s.params)
 	s.reporter = s.report
 	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, c.envs())}
 	s.seeds.draw(c.attempts)

@@ -162,7 +162,7 @@ func modeOf(name string) hostabi.Autoreset {
 }
 
 func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *conformanceTrace) error {
-	giveParams(d)
+	c.giveParams(d)
 	if err := d.Reset(nil, want.Seeds); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		}}})
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
-	giveParams(d)
+	c.giveParams(d)
 	must(t, d.Reset(nil, []uint64{11, 22}))
 	act(d, make([]int32, 2*max(c.Agents, 1)))
 	_, err = d.Step()

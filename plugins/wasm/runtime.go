@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/rlhost/rlhost/hostabi"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
@@ -65,6 +68,7 @@ func (r *Runtime) MarkChecked(hash string) { r.engine.MarkChecked(hash) }
 // The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;
 // ctx interrupts it if another process compiles.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
+	c.Args = r.written(ctx, path, source, c)
 	m, err := r.load(ctx, path, source, c, module.Environments)
 	if err != nil {
 		return nil, err
@@ -74,6 +78,33 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.So
 		return nil, errors.Join(r.argsError(ctx, path, source, c, err), p.Close())
 	}
 	return p, nil
+}
+
+// written returns the arguments as the configuration has them, whose types the environment describes. Where every value is written
+// alike whatever its type is, which is almost always, it is not asked.
+func (r *Runtime) written(ctx context.Context, path string, source []byte, c env.Source) map[string]string {
+	if given := slices.Collect(maps.Values(c.Args)); !slices.ContainsFunc(given, func(v string) bool { return !hostabi.Settled(v) }) {
+		return c.Args
+	}
+	bare := c
+	bare.Args = nil
+	m, err := r.load(ctx, path, source, bare, module.Environments)
+	if err != nil {
+		return c.Args // the next load says why
+	}
+	p := newPlugin(m)
+	defer func() { _ = p.Close() }()
+	if p.prepare(ctx) != nil {
+		return c.Args
+	}
+	args := maps.Clone(c.Args)
+	for i := range p.spec.Args {
+		a := &p.spec.Args[i]
+		if value, ok := args[a.Name]; ok && a.Accepts(value) == nil {
+			args[a.Name] = a.Written(value)
+		}
+	}
+	return args
 }
 
 // argsError returns the mistakes in the arguments of an environment that cannot describe itself with them, if it can without and

@@ -318,6 +318,19 @@ RL_QUIET static uint32_t rl_choices(const rl_space *s)
 
 enum { RL_DEBUG, RL_INFO, RL_WARNING, RL_ERROR };
 
+#ifdef __wasm__
+__attribute__((import_module("rl_optional"), import_name("log"))) void rl_optional_log(uint32_t level, uint32_t text, uint32_t len);
+
+// rl_try_log is rl_log where the pipeline grants "log", and nothing elsewhere: the environment, or component, runs without the grant.
+RL_QUIET static void rl_try_log(uint32_t level, const char *text)
+{
+    rl_optional_log(level, (uint32_t)(uintptr_t)text, rl_length(text));
+}
+#else
+#include <stdio.h>
+RL_QUIET static void rl_try_log(uint32_t level, const char *text) { fprintf(stderr, "log %u: %s\n", level, text); }
+#endif
+
 #if defined(RL_COMPONENT_H) // which has its own
 #elif defined(__wasm__)
 // rl_log sends a line to the host's log; the pipeline must grant "log".

@@ -224,6 +224,11 @@ func (b *batch[A, O]) begin(i int, obs []O) {
 func (b *batch[A, O]) giveParams(i int) {
 	if b.params.base != nil {
 		b.params.read(0, i, b.given)
+		for k, x := range b.given {
+			if x != x { // nobody gives it
+				b.given[k] = 0
+			}
+		}
 	}
 	b.envs.(sdk.BatchParamTaker).SetParams(i, b.given)
 	clear(b.given)

@@ -11,6 +11,9 @@ import (
 //go:wasmimport rl log
 func hostLog(level uint32, text unsafe.Pointer, n uint32)
 
+//go:wasmimport rl_optional log
+func hostTryLog(level uint32, text unsafe.Pointer, n uint32)
+
 //go:wasmimport rl metric_env
 func hostMetric(env uint32, name unsafe.Pointer, n uint32, value float64, gather uint32)
 
@@ -18,6 +21,11 @@ func hostMetric(env uint32, name unsafe.Pointer, n uint32, value float64, gather
 // 3 error.
 func Log(level uint32, text string) {
 	hostLog(level, unsafe.Pointer(unsafe.StringData(text)), uint32(len(text)))
+}
+
+// TryLog is Log where the pipeline grants "log", and nothing elsewhere: the environment runs without the grant.
+func TryLog(level uint32, text string) {
+	hostTryLog(level, unsafe.Pointer(unsafe.StringData(text)), uint32(len(text)))
 }
 
 // Metric reports a number of the environment that is being stepped under env/, of which an episode's mean counts; the pipeline must

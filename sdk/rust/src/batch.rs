@@ -461,7 +461,12 @@ impl<E: Env> Batch<E> {
             return;
         }
         match self.params.wanted {
-            true => self.given.copy_from_slice(self.params.fetch(0, i, i + 1).row(i)),
+            true => {
+                self.given.copy_from_slice(self.params.fetch(0, i, i + 1).row(i));
+                for x in self.given.iter_mut().filter(|x| x.is_nan()) {
+                    *x = 0.0; // nobody gives it
+                }
+            }
             false => self.given.fill(0.0),
         }
         self.envs[i].set_params(&self.given);

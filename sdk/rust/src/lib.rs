@@ -60,6 +60,23 @@ pub fn log(level: u32, text: &str) {
     eprintln!("log {level}: {text}");
 }
 
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "rl_optional")]
+extern "C" {
+    #[link_name = "log"]
+    fn optional_log(level: u32, text: u32, len: u32);
+}
+
+/// `log` where the pipeline grants "log", and nothing elsewhere: the environment, or component, runs without the grant.
+pub fn try_log(level: u32, text: &str) {
+    #[cfg(target_arch = "wasm32")]
+    unsafe {
+        optional_log(level, text.as_ptr() as u32, text.len() as u32)
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    log(level, text)
+}
+
 /// Reports a number of the environment that is being stepped under env/, of which an episode's mean counts; the pipeline must grant
 /// "metric".
 pub fn metric(name: &str, value: f64) {
