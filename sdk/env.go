@@ -64,6 +64,17 @@ type Teller interface {
 	Tell(figures []float32)
 }
 
+// ResetTeller tells numbers of the episode that begins, after each Reset, in the order of Spec.ResetInfos. All are 0 before the call. Of a
+// Batch it is BatchResetTeller.
+type ResetTeller interface {
+	TellReset(infos []float32)
+}
+
+// BatchResetTeller is a Batch, DictBatch or CompositeBatch that tells numbers of the episode of environment i that begins; see ResetTeller.
+type BatchResetTeller interface {
+	TellReset(i int, infos []float32)
+}
+
 // ParamTaker gets the reset parameters of Spec.Params before each Reset: numbers that the host sets for the episode, such as the
 // level of a curriculum. Each is 0 if nobody sets it, else within its bounds; params is valid during the call only.
 type ParamTaker interface {

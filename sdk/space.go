@@ -140,6 +140,9 @@ type Spec struct {
 	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none
 	MaxEnvs      int      // most environments in one batch, 0 = no limit
 	StateVersion uint32   // of saved environments: raise it when their format changes
+	AgentNames   []string // of each agent; nil where they have none
+	ResetInfos   []string // names of numbers of an episode that begins, of a ResetTeller
+	DT           float32  // seconds of simulated time in a step, 0 = not said
 	PreferSoA    bool     // faster with one array per element than with one row per environment
 
 	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It does not act again until the

@@ -61,13 +61,16 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	discount   tensor[float32]
 	active     tensor[uint8]
 	figures    []tensor[float32]
-	params     tensor[float32] // the last of the description
-	given      []float32       // [params] of the environment whose episode begins; nil where there are none
-	told       []float32       // [envs, figures]
-	tensors    int             // of the description
-	more       int             // the first of the description after the mask of the first action
-	parts      *parts          // several observations, in the place of obs and final
-	moves      *moves          // several actions, in the place of action
+	params     tensor[float32]   // the last of the description
+	given      []float32         // [params] of the environment whose episode begins; nil where there are none
+	told       []float32         // [envs, figures]
+	firsts     []tensor[float32] // infos at reset, the last of the description
+	firstTold  []float32         // of one environment
+	written    uint32            // the row of the observations that are written
+	tensors    int               // of the description
+	more       int               // the first of the description after the mask of the first action
+	parts      *parts            // several observations, in the place of obs and final
+	moves      *moves            // several actions, in the place of action
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
@@ -111,6 +114,8 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 			b.acts, b.over = make([]uint8, n*b.agents), make([]uint8, n*b.agents)
 		case hostabi.RoleInfo:
 			b.figures = append(b.figures, newTensor[float32](d, n))
+		case hostabi.RoleResetInfo:
+			b.firsts, b.firstTold = append(b.firsts, newTensor[float32](d, n)), append(b.firstTold, 0)
 		case hostabi.RoleResetParam:
 			b.params = newTensor[float32](d, n)
 			b.given = make([]float32, b.params.elems)
@@ -188,13 +193,17 @@ func (b *batch[A, O]) bindMore(list []hostabi.Binding) bool {
 		ok = b.figures[k].bind(list[at+k], false) && ok
 	}
 	if b.given != nil {
-		ok = b.params.bind(list[len(list)-1], false) && ok
+		ok = b.params.bind(list[len(list)-1-len(b.firsts)], false) && ok
+	}
+	for k := range b.firsts {
+		ok = b.firsts[k].bind(list[len(list)-len(b.firsts)+k], false) && ok
 	}
 	return ok
 }
 
 // writeAt sets the time of the observations that are written.
 func (b *batch[A, O]) writeAt(t uint32) {
+	b.written = t
 	if b.parts != nil {
 		b.parts.t = t
 	}
@@ -215,8 +224,22 @@ func (b *batch[A, O]) begin(i int, obs []O) {
 		b.giveParams(i)
 	}
 	b.envs.Reset(i, &b.rngs[i], obs)
+	if b.firsts != nil {
+		b.tellFirst(i)
+	}
 	if b.over != nil {
 		clear(b.over[i*b.agents:][:b.agents])
+	}
+}
+
+// tellFirst writes the infos of the episode that begins in environment i.
+func (b *batch[A, O]) tellFirst(i int) {
+	clear(b.firstTold)
+	b.envs.(sdk.BatchResetTeller).TellReset(i, b.firstTold)
+	for k := range b.firsts {
+		if info := &b.firsts[k]; info.base != nil {
+			*info.at(b.written, i, 0) = b.firstTold[k]
+		}
 	}
 }
 

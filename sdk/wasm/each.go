@@ -82,6 +82,11 @@ func (e *each[E]) Active(i int, acts []uint8) {
 	}
 }
 
+// TellReset is called only where environments are sdk.ResetTellers.
+func (e *each[E]) TellReset(i int, infos []float32) {
+	any(e.envs[i]).(sdk.ResetTeller).TellReset(infos)
+}
+
 // SetLast is called only where environments are sdk.Respawners.
 func (e *each[E]) SetLast(last func(i, agent int)) {
 	for i := range e.envs {
@@ -263,6 +268,11 @@ func (d *authored[B]) Active(i int, acts []uint8) {
 	if own, ok := any(d.own).(sdk.BatchTurnTaker); ok {
 		own.Active(i, acts)
 	}
+}
+
+// TellReset is called only where the batch is an sdk.BatchResetTeller.
+func (d *authored[B]) TellReset(i int, infos []float32) {
+	any(d.own).(sdk.BatchResetTeller).TellReset(i, infos)
 }
 
 // SetLast is called only where the batch is an sdk.BatchRespawner.

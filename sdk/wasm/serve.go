@@ -19,7 +19,8 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
-	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, begins := any(*new(E)).(sdk.ResetTeller)
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
@@ -32,11 +33,12 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
+	_, begins := any(*new(E)).(sdk.ResetTeller)
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, make: create}
 }
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
@@ -46,7 +48,8 @@ func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, n
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
-	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, begins := any(*new(B)).(sdk.BatchResetTeller)
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -57,11 +60,12 @@ func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch fu
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
+	_, begins := any(*new(B)).(sdk.BatchResetTeller)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
 		return &dictBatch[A, B]{authored: authored[B]{own}}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, make: create}
 }
 
 // ServeComposite registers an environment with several actions, as Serve.
@@ -71,11 +75,12 @@ func ServeComposite[E sdk.CompositeEnv](spec sdk.Spec, newEnv func(*sdk.Config) 
 	_, turns := any(*new(E)).(sdk.TurnTaker)
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
+	_, begins := any(*new(E)).(sdk.ResetTeller)
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &composites[E]{each: all}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, composite: true, make: create}
 }
 
 // ServeCompositeBatch registers a vectorised environment with several actions, as ServeBatch.
@@ -84,11 +89,12 @@ func ServeCompositeBatch[B sdk.CompositeBatch](spec sdk.Spec, newBatch func(c *s
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
+	_, begins := any(*new(B)).(sdk.BatchResetTeller)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		own, err := newBatch(c, n)
 		return &compositeBatch[B]{authored: authored[B]{own}}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, composite: true, make: create}
 }
 
 // served is the environment of the exports: a guest has one, and its exports have no other way to it.
@@ -119,6 +125,7 @@ type program[A sdk.Action, O sdk.Element] struct {
 	turns     bool // the environment says who acts
 	takes     bool // it takes reset parameters
 	respawns  bool // its agents may be back at once
+	begins    bool // it tells numbers of an episode that begins
 	dict      bool // there are several observations
 	composite bool // there are several actions
 	make      func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
@@ -154,6 +161,12 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 		return spec, errors.New("agents: " + strconv.Itoa(spec.Agents) + " of them, want 0 to " + strconv.Itoa(hostabi.MaxAgents))
 	}
 	spec.Agents = max(spec.Agents, 1)
+	if len(spec.ResetInfos) > 0 && !p.begins {
+		return spec, errors.New("reset infos: the environment has no method TellReset, see sdk.ResetTeller")
+	}
+	if n := len(spec.AgentNames); n > 0 && (n != spec.Agents || n == 1) {
+		return spec, errors.New("agent names: " + strconv.Itoa(n) + " of them, want one for each of several agents")
+	}
 	switch {
 	case !spec.Respawn:
 	case !p.respawns:
@@ -273,6 +286,11 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	if len(spec.Params.Shape) > 0 {
 		list = append(list, tensorOf(hostabi.RoleResetParam, hostabi.F32, once|hostabi.TensorOptional, spec.Params))
 	}
+	for i, name := range spec.ResetInfos {
+		d := tensorOf(hostabi.RoleResetInfo, hostabi.F32, at1|hostabi.TensorOptional, sdk.Space{Name: name})
+		d.Index = uint16(i)
+		list = append(list, d)
+	}
 	if p.perAgent(spec) {
 		giveAgents(list, spec)
 	}
@@ -305,7 +323,7 @@ func (p *program[A, O]) acting(spec *sdk.Spec) (actions, masks []described) {
 func giveAgents(list []described, spec *sdk.Spec) {
 	for i := range list {
 		switch d := &list[i]; {
-		case d.Role == hostabi.RoleInfo, d.Role == hostabi.RoleResetParam:
+		case d.Role == hostabi.RoleInfo, d.Role == hostabi.RoleResetParam, d.Role == hostabi.RoleResetInfo:
 		case !spec.Apart && !spec.Respawn && (d.Role == hostabi.RoleTerminated || d.Role == hostabi.RoleTruncated):
 		default:
 			d.Flags |= hostabi.TensorPerAgent
@@ -406,6 +424,7 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 		EpisodeLimit:    uint32(spec.EpisodeLimit),
 		Autoreset:       hostabi.NextStep | hostabi.SameStep | hostabi.Disabled,
 		RewardThreshold: float32(math.NaN()),
+		DT:              spec.DT,
 		StateVersion:    spec.StateVersion,
 	}
 	if spec.PreferSoA {
@@ -416,7 +435,7 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	head.Name, head.Version = names.add(name), names.add(version)
 	var groups []hostabi.GroupDesc
 	if spec.Agents > 1 {
-		groups = append(groups, hostabi.GroupDesc{Name: names.add("agents"), Agents: uint32(spec.Agents)})
+		groups = append(groups, hostabi.GroupDesc{Name: names.add("agents"), Agents: uint32(spec.Agents), AgentNames: names.add(strings.Join(spec.AgentNames, "\n"))})
 	}
 	if p.perAgent(&spec) {
 		head.Groups, head.Needs, head.Autoreset = uint32(len(groups)), hostabi.FeatureAgents, hostabi.SameStep
