@@ -6,14 +6,14 @@ use core::mem::size_of_val;
 
 /// The agents of all environments.
 pub struct Agents {
-    pub count: usize, // of an environment
-    pub several: bool, // tensors have a row for each
-    pub dynamic: bool, // they do not always act
-    pub apart: bool, // their episodes end apart
-    pub respawn: bool, // and the next begin at once
-    pub kept: Vec<u8>, // [envs, count], whose last observation the author has given, where they respawn
-    pub acts: Vec<u8>, // [envs, count], who acts
-    pub over: Vec<u8>, // [envs, count], whose episode has ended before its environment's
+    pub count: usize,       // of an environment
+    pub several: bool,      // tensors have a row for each
+    pub dynamic: bool,      // they do not always act
+    pub apart: bool,        // their episodes end apart
+    pub respawn: bool,      // and the next begin at once
+    pub kept: Vec<u8>,      // [envs, count], whose last observation the author has given, where they respawn
+    pub acts: Vec<u8>,      // [envs, count], who acts
+    pub over: Vec<u8>,      // [envs, count], whose episode has ended before its environment's
     pub results: Vec<Step>, // of one environment
 }
 
@@ -87,10 +87,10 @@ pub fn per_agent<E: Env>(spec: &Spec) -> bool {
 /// Where the last observations of the environment that is stepped belong.
 #[derive(Clone, Copy)]
 pub struct Keep {
-    pub rows: *mut u8,  // of all its agents
-    pub bytes: usize,   // of all rows
-    pub agents: usize,  // of an environment
-    pub kept: *mut u8,  // [agents]
+    pub rows: *mut u8, // of all its agents
+    pub bytes: usize,  // of all rows
+    pub agents: usize, // of an environment
+    pub kept: *mut u8, // [agents]
 }
 
 thread_local! {
@@ -102,7 +102,12 @@ thread_local! {
 /// has the rows of all agents, as the step has.
 pub fn last<T: Element>(agent: usize, obs: &[T]) {
     let keep = KEEP.get().expect("last is for Env::step, and for agents that respawn: see Spec::respawn");
-    assert!(size_of_val(obs) == keep.bytes, "last: obs is {} bytes, want all that the step is given: {}", size_of_val(obs), keep.bytes);
+    assert!(
+        size_of_val(obs) == keep.bytes,
+        "last: obs is {} bytes, want all that the step is given: {}",
+        size_of_val(obs),
+        keep.bytes
+    );
     assert!(agent < keep.agents, "last: agent {agent} of {}", keep.agents);
     let row = keep.bytes / keep.agents;
     let from = obs.as_ptr().cast::<u8>().wrapping_add(agent * row);

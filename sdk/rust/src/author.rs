@@ -69,6 +69,8 @@ pub trait Env: Sized {
     fn discount(&self) -> f32 {
         0.0
     }
+    /// Writes the numbers of the episode that has begun, those of `Spec::reset_infos` in their order, after each `reset`. All are 0 before.
+    fn tell_reset(&self, _infos: &mut [f32]) {}
     /// Writes the figures of the last step, those of `Spec::figures` in their order. All are 0 before.
     fn tell(&self, _figures: &mut [f32]) {}
     /// Appends the state without its random stream; false if it cannot be saved.
@@ -249,6 +251,12 @@ pub struct Spec {
     pub apart: bool,
     /// See `Spec::respawn`.
     pub respawn: bool,
+    /// A name for each of several agents, or none.
+    pub agent_names: Vec<String>,
+    /// Names of numbers of an episode that begins, see `Env::tell_reset`.
+    pub reset_infos: Vec<String>,
+    /// Seconds of simulated time in a step, 0 = not said.
+    pub dt: f32,
     /// Steps after which the environment itself truncates, 0 = none.
     pub episode_limit: u32,
     /// Most environments in one batch, 0 = no limit.
@@ -274,6 +282,9 @@ impl Spec {
             agents,
             apart,
             respawn,
+            agent_names: Vec::new(),
+            reset_infos: Vec::new(),
+            dt: 0.0,
             episode_limit: 0,
             max_envs: 0,
             state_version: 0,
@@ -366,6 +377,24 @@ impl Spec {
     /// Where it sets the flags of all agents and gives nothing to `last`, the environment's own episode is over, and `reset` is called.
     pub fn respawn(mut self) -> Spec {
         self.respawn = true;
+        self
+    }
+
+    /// Gives each of several agents a name.
+    pub fn agent_names(mut self, names: &[&str]) -> Spec {
+        self.agent_names = names.iter().map(|name| name.to_string()).collect();
+        self
+    }
+
+    /// Adds a number of an episode that begins, which `Env::tell_reset` writes.
+    pub fn reset_info(mut self, name: &str) -> Spec {
+        self.reset_infos.push(name.to_string());
+        self
+    }
+
+    /// Says how many seconds of simulated time a step takes.
+    pub fn dt(mut self, seconds: f32) -> Spec {
+        self.dt = seconds;
         self
     }
 

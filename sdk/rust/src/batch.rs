@@ -52,11 +52,14 @@ pub struct Batch<E: Env> {
     active: Tensor<u8>,
     agents: Agents,
     figures: Vec<Tensor<f32>>,
-    told: Vec<f32>,      // of one environment
-    params: Tensor<f32>, // the last of the description
-    given: Vec<f32>,     // those of the environment whose episode begins, empty where there are none
-    observations: usize, // of a struct, 0 if there is one that is none
-    masks: Vec<usize>,   // of the actions that have one: their numbers
+    told: Vec<f32>,           // of one environment
+    params: Tensor<f32>,      // the last of the description
+    firsts: Vec<Tensor<f32>>, // infos at reset, the last of the description
+    first_told: Vec<f32>,     // of one environment
+    written: u32,             // the row of the observations that are written
+    given: Vec<f32>,          // those of the environment whose episode begins, empty where there are none
+    observations: usize,      // of a struct, 0 if there is one that is none
+    masks: Vec<usize>,        // of the actions that have one: their numbers
 }
 
 fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
@@ -138,11 +141,16 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     if spec.agents > MAX_AGENTS {
         return Err(format!("agents: {} of them, want 0 to {MAX_AGENTS}", spec.agents));
     }
+    if !spec.agent_names.is_empty() && (spec.agent_names.len() != spec.agents as usize || spec.agents < 2) {
+        let count = spec.agent_names.len();
+        return Err(format!("agent names: {count} of them, want one for each of several agents"));
+    }
     if spec.respawn && spec.agents < 2 {
         return Err("respawn: it is for several agents, of one the environment's own episode ends".to_string());
     }
     if spec.respawn && spec.apart {
-        return Err("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once".to_string());
+        return Err("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once"
+            .to_string());
     }
     if E::DISCOUNTED && per_agent::<E>(&spec) {
         return Err("discount: there is none of agents, leave it to the learner's gamma".to_string());
@@ -235,9 +243,18 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         let flags = abi::TENSOR_NO_TIME | abi::TENSOR_OPTIONAL;
         tensors.push((desc(abi::ROLE_RESET_PARAM, abi::F32, flags, space), space));
     }
+    let firsts: Vec<Space> =
+        spec.reset_infos.iter().map(|name| Space { name: name.clone(), ..Space::default() }).collect();
+    for (k, space) in firsts.iter().enumerate() {
+        let flags = abi::TENSOR_AT_T1 | abi::TENSOR_OPTIONAL;
+        tensors.push((TensorDesc { index: k as u16, ..desc(abi::ROLE_RESET_INFO, abi::F32, flags, space) }, space));
+    }
     let own = |role: u16| {
         let flags = role == abi::ROLE_TERMINATED || role == abi::ROLE_TRUNCATED;
-        role == abi::ROLE_INFO || role == abi::ROLE_RESET_PARAM || flags && !spec.apart && !spec.respawn
+        role == abi::ROLE_INFO
+            || role == abi::ROLE_RESET_INFO
+            || role == abi::ROLE_RESET_PARAM
+            || flags && !spec.apart && !spec.respawn
     };
     tensors.iter_mut().filter(|(d, _)| several && !own(d.role)).for_each(|(d, _)| d.flags |= abi::TENSOR_PER_AGENT);
     let groups = (spec.agents > 1) as usize;
@@ -257,7 +274,8 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let (name, version) = spec.name.split_once('@').unwrap_or((&spec.name, ""));
     let (name, version) = (put(&mut strings, name), put(&mut strings, version));
     let team = if groups > 0 { put(&mut strings, "agents") } else { 0 };
-    let group = abi::GroupDesc { name: team, agents: spec.agents, ..Default::default() };
+    let agent_names = put(&mut strings, &spec.agent_names.join("\n"));
+    let group = abi::GroupDesc { name: team, agents: spec.agents, agent_names, ..Default::default() };
     let every = abi::AUTORESET_NEXT_STEP | abi::AUTORESET_SAME_STEP | abi::AUTORESET_DISABLED;
     let head = abi::Spec {
         needs: if several { abi::FEATURE_AGENTS } else { 0 },
@@ -278,6 +296,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         max_envs: spec.max_envs,
         episode_limit: spec.episode_limit,
         autoreset: if several { abi::AUTORESET_SAME_STEP } else { every },
+        dt: spec.dt,
         reward_threshold: f32::NAN,
         state_version: spec.state_version,
         name,
@@ -383,6 +402,9 @@ impl<E: Env> Batch<E> {
             figures: spec.figures.iter().map(|_| Tensor::new(1, 1, count)).collect(),
             told: vec![0.0; spec.figures.len()],
             params: Tensor::new(params, 1, count),
+            firsts: spec.reset_infos.iter().map(|_| Tensor::new(1, 1, count)).collect(),
+            first_told: vec![0.0; spec.reset_infos.len()],
+            written: 0,
             given: vec![0.0; params],
             actions,
             masks,
@@ -402,7 +424,8 @@ impl<E: Env> Batch<E> {
         let acts = more + 2 * self.observations.saturating_sub(1);
         let masks = acts + self.actions.len() - 1;
         let params = masks + self.masks.len() - front;
-        if list.len() != params + !self.given.is_empty() as usize {
+        let firsts = params + !self.given.is_empty() as usize;
+        if list.len() != firsts + self.firsts.len() {
             return abi::STATUS_ARGUMENT;
         }
         let same_step = self.mode == abi::AUTORESET_SAME_STEP;
@@ -429,7 +452,8 @@ impl<E: Env> Batch<E> {
             && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
             && (!self.agents.dynamic || self.active.bind(&list[active], true))
             && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false))
-            && list[params..].iter().all(|binding| self.params.bind(binding, false));
+            && list[params..firsts].iter().all(|binding| self.params.bind(binding, false))
+            && self.firsts.iter_mut().zip(&list[firsts..]).all(|(info, binding)| info.bind(binding, false));
         if self.bound {
             abi::STATUS_OK
         } else {
@@ -449,10 +473,21 @@ impl<E: Env> Batch<E> {
         self.set_waiting(i, false);
         self.give_params(i);
         self.envs[i].reset(&mut self.rngs[i], obs);
+        if !self.firsts.is_empty() {
+            self.tell_first(i);
+        }
         if self.agents.dynamic {
             let all = self.agents.of(i);
             self.agents.over[all].fill(0);
         }
+    }
+
+    /// Writes the infos of the episode that begins in environment i, those that the host wants.
+    #[inline(never)]
+    fn tell_first(&mut self, i: usize) {
+        self.first_told.fill(0.0);
+        self.envs[i].tell_reset(&mut self.first_told);
+        write_figures(&mut self.firsts, self.written, i, &self.first_told);
     }
 
     /// Tells environment i the reset parameters of its next episode, zeros where the host has none.
@@ -524,6 +559,7 @@ impl<E: Env> Batch<E> {
             return abi::STATUS_STATE;
         }
         let obs = self.obs.rows(t);
+        self.written = t;
         for i in 0..self.envs.len() {
             if mask.is_some_and(|mask| mask[i] == 0) {
                 continue;
@@ -596,6 +632,7 @@ impl<E: Env> Batch<E> {
             return abi::STATUS_STATE; // reset first
         }
         let end = first + count;
+        self.written = t + 1;
         let actions = self.action.fetch(t, first, end);
         if !self.actions_ok(actions, first, end) {
             return abi::STATUS_ACTION;

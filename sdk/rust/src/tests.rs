@@ -763,7 +763,14 @@ impl Env for Walker {
     type Obs = f32;
 
     fn spec(_: &mut Config) -> Spec {
-        Spec::new("walker@1", Space::discrete(2), Space::boxed(0.0, 10.0, &[2])).params(Space::boxed(1.0, 10.0, &[2]))
+        Spec::new("walker@1", Space::discrete(2), Space::boxed(0.0, 10.0, &[2]))
+            .params(Space::boxed(1.0, 10.0, &[2]))
+            .reset_info("length")
+            .dt(0.5)
+    }
+
+    fn tell_reset(&self, infos: &mut [f32]) {
+        infos[0] = self.params[0];
     }
 
     fn new(_: &mut Config) -> Result<Self, String> {
@@ -794,10 +801,12 @@ fn episodes_are_told_their_reset_parameters() {
     for columns in [false, true] {
         let mut batch = Batch::<Walker>::new("", 2, abi::AUTORESET_SAME_STEP).expect("created");
         let (mut ptr, mut binds) = (64, Vec::new());
-        for (k, (size, elems)) in [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (4, 2)].into_iter().enumerate() {
+        for (k, (size, elems)) in
+            [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (4, 2), (4, 1)].into_iter().enumerate()
+        {
             let row = size * elems;
             let (stride_env, stride_elem) = if columns { (size, size * 2) } else { (row, size) };
-            let stride_t = if k > 4 { 0 } else { row * 2 };
+            let stride_t = if k == 5 || k == 6 { 0 } else { row * 2 };
             binds.push(Binding { ptr, stride_t, stride_env, stride_elem, ..Binding::default() });
             ptr += (row * 2 * 16 + 63) & !63;
         }
@@ -807,19 +816,22 @@ fn episodes_are_told_their_reset_parameters() {
         };
         let set = |env: u32, a: f32, b: f32| unsafe { (*place(6, 0, env, 0), *place(6, 0, env, 1)) = (a, b) };
         let seen = |t: u32, env: u32| unsafe { (*place(1, t, env, 0), *place(1, t, env, 1)) };
+        let told = |t: u32, env: u32| unsafe { *place(7, t, env, 0) };
         assert_eq!(batch.bind(&binds[..6]), abi::STATUS_ARGUMENT);
         assert_eq!(batch.bind(&binds), abi::STATUS_OK);
         (set(0, 2.0, 5.0), set(1, 3.0, 6.0));
         assert_eq!(batch.reset(0, None, None), abi::STATUS_OK);
         assert_eq!((seen(0, 0), seen(0, 1)), ((2.0, 5.0), (3.0, 6.0)));
+        assert_eq!((told(0, 0), told(0, 1)), (2.0, 3.0));
         (set(0, 4.0, 7.0), set(1, 4.0, 8.0));
         for t in 0..2 {
             unsafe { (0..2).for_each(|env| *place(0, t, env, 0) = 0.0) };
             assert_eq!(batch.step(t, 0, 2), abi::STATUS_OK);
         }
         assert_eq!((seen(2, 0), seen(2, 1)), ((4.0, 7.0), (3.0, 6.0)));
+        assert_eq!(told(2, 0), 4.0);
         let without = Binding { ptr: 0, ..binds[6] };
-        assert_eq!(batch.bind(&[&binds[..6], &[without]].concat()), abi::STATUS_OK);
+        assert_eq!(batch.bind(&[&binds[..6], &[without, Binding { ptr: 0, ..binds[7] }]].concat()), abi::STATUS_OK);
         assert_eq!(batch.reset(2, None, None), abi::STATUS_OK);
         assert_eq!((seen(2, 0), seen(2, 1)), ((0.0, 0.0), (0.0, 0.0)));
     }
