@@ -176,8 +176,8 @@ func (s *pageScript) add(b *codeBlock) {
 	}
 	switch b.language {
 	case "text": // output, or a picture
-	case "c", "rust": // of the references, which examples/plugins compiles
-		if !strings.HasPrefix(s.page, "docs/reference/sdk-") || b.name == "" {
+	case "c", "rust", "d", "nim": // of the references and of ports, which examples/plugins compiles
+		if !strings.HasPrefix(s.page, "docs/reference/sdk-") && s.page != "docs/how-to/porting.md" || b.name == "" {
 			s.t.Errorf("%s:%d: nobody compiles this", s.page, b.line)
 		}
 	case "ini": // the unit that TestService_TheUnitOfThePageWorks starts

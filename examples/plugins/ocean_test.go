@@ -116,3 +116,17 @@ func TestPorts_OfPufferLibPassTheirChecks(t *testing.T) {
 		})
 	}
 }
+
+func TestPage_OfPortsShowsOne(t *testing.T) {
+	page, err := os.ReadFile("../../docs/how-to/porting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := os.ReadFile("ocean-c/squared.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```c squared.c\n"+string(port)+"```\n") {
+		t.Error("docs/how-to/porting.md shows another squared.c than ocean-c")
+	}
+}
