@@ -79,6 +79,7 @@ func Guests() []Guest {
 		{Module: "games-assemblyscript/spaces.wasm", Env: "spaces", Language: assemblyscript()},
 		{Module: "games-assemblyscript/tuple.wasm", Env: "tuple", Language: assemblyscript()},
 		{Module: "games-zig/connectfour.wasm", Env: "connectfour", Language: zig()},
+		{Module: "games-zig/foragers.wasm", Env: "foragers", Language: zig()},
 		{Module: "games-zig/lander.wasm", Env: "lander", Language: zig()},
 		{Module: "games-zig/spaces.wasm", Env: "spaces", Language: zig()},
 		{Module: "games-zig/tuple.wasm", Env: "tuple", Language: zig()},

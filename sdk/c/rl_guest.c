@@ -239,7 +239,10 @@ void rl_guest_agents(uint32_t n, uint32_t ends)
 {
     rl_the_env.agents = n;
     rl_the_env.apart = ends == RL_GUEST_APART;
+    rl_the_env.respawn = ends == RL_GUEST_RESPAWN;
 }
+
+void rl_guest_last(uint32_t agent, void *const *obs) { rl_last(agent, obs); }
 
 void rl_guest_discount(void) { rl_the_env.discount = true; }
 

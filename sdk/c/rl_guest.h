@@ -76,9 +76,11 @@ enum { RL_GUEST_LAST, RL_GUEST_SUM, RL_GUEST_MEAN, RL_GUEST_MAX, RL_GUEST_MIN };
 void rl_guest_info(const char *name, uint32_t gather);
 
 // rl_guest_agents: how many there are. By itself the first result ends the episode of all. RL_GUEST_APART: each agent's result ends
-// its own, and the environment begins anew when all have ended.
-enum { RL_GUEST_TOGETHER, RL_GUEST_APART };
+// its own, and the environment begins anew when all have ended. RL_GUEST_RESPAWN: so do theirs, and each begins anew at once: the step
+// gives its last observation to rl_guest_last, puts it back into the world, and writes its first one.
+enum { RL_GUEST_TOGETHER, RL_GUEST_APART, RL_GUEST_RESPAWN };
 void rl_guest_agents(uint32_t n, uint32_t ends);
+void rl_guest_last(uint32_t agent, void *const *obs); // in a step: what the rows of obs show of the agent is its last observation
 
 void rl_guest_discount(void);       // result.discount takes the place of the learner's gamma
 void rl_guest_params(uint32_t n);   // numbers that the host gives with a reset, see rl_guest_param

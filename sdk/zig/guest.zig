@@ -57,6 +57,7 @@ pub extern fn rl_guest_max_envs(envs: u32) void;
 pub extern fn rl_guest_argument(name: ?[*:0]const u8, kind: u32, value: ?[*:0]const u8, doc: ?[*:0]const u8, min: f64, max: f64, choices: ?[*:0]const u8, affects: bool) void;
 pub extern fn rl_guest_info(name: ?[*:0]const u8, gather: u32) void;
 pub extern fn rl_guest_agents(n: u32, ends: u32) void;
+pub extern fn rl_guest_last(agent: u32, obs: [*]const *anyopaque) void;
 pub extern fn rl_guest_discount() void;
 pub extern fn rl_guest_params(n: u32) void;
 pub extern fn rl_guest_use_drop(drop: ?*const rl_guest_drop) void;

@@ -200,6 +200,13 @@ pub fn fail(text: []const u8) Error {
     return Error.Refused;
 }
 
+/// In a step with `pub const respawn = true`: what seen, as step has it, shows of agent k is its last observation. Its new life is written over it.
+pub fn last(k: u32, seen: anytype) void {
+    if (@hasField(@TypeOf(seen), "rows")) return c.rl_guest_last(k, seen.rows);
+    const row = [1]*anyopaque{@ptrCast(seen.ptr)};
+    c.rl_guest_last(k, &row);
+}
+
 /// Reset parameter k, see `pub const params`.
 pub fn param(k: u32) f32 {
     return c.rl_guest_param(k);
@@ -231,7 +238,7 @@ pub const pow = c.rl_guest_pow;
 pub const tanh = c.rl_guest_tanh;
 
 /// Makes the module's environment of a struct. Further declarations, all optional: agents, apart (each agent ends by its own
-/// result), limit, max_envs, infos, args, params (how many), discounted; the functions describe(config), mask(self,
+/// result), respawn (and begins anew at once, see `last`), limit, max_envs, infos, args, params (how many), discounted; the functions describe(config), mask(self,
 /// []u8), active(self, []u8), render(self, []u8) usize, drop(self), and save(self, []u8), load(self, []const u8) bool
 /// with save_bytes and state_version: without them its bytes are saved, so that it must hold no pointers.
 pub fn environment(comptime Env: type) void {
@@ -251,7 +258,7 @@ fn Guest(comptime Env: type) type {
             spaces(1, Env.action);
             if (@hasDecl(Env, "limit")) c.rl_guest_limit(Env.limit);
             if (@hasDecl(Env, "max_envs")) c.rl_guest_max_envs(Env.max_envs);
-            if (agents > 1) c.rl_guest_agents(agents, @intFromBool(@hasDecl(Env, "apart") and Env.apart));
+            if (agents > 1) c.rl_guest_agents(agents, if (@hasDecl(Env, "respawn") and Env.respawn) 2 else @intFromBool(@hasDecl(Env, "apart") and Env.apart));
             if (@hasDecl(Env, "discounted") and Env.discounted) c.rl_guest_discount();
             if (@hasDecl(Env, "params")) c.rl_guest_params(Env.params);
             if (@hasDecl(Env, "infos")) inline for (comptime std.meta.fieldNames(@TypeOf(Env.infos))) |field|
