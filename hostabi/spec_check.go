@@ -218,7 +218,7 @@ func (t *Tensor) checkValues() error {
 	return nil
 }
 
-// values returns the first and the last number that a choice of an integer type can be. Those of i64 are an i32, as start is.
+// values returns the first and the last number that a choice of an integer type can be. For i64 both are an i32, as start is.
 func (d DType) values() (first, last int64) {
 	switch d {
 	case U8:

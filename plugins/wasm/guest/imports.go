@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// Imports gives a wazero runtime the functions that guests can import, or, with modules besides, those that stand for functions that a
+// Imports gives a wazero runtime the functions that guests can import, or, with modules besides, stand-ins for functions that a
 // guest imports optionally and does not get.
 func Imports(ctx context.Context, wz wazero.Runtime, besides ...string) error {
 	for _, name := range besides {

@@ -8,8 +8,7 @@ import (
 )
 
 // optional finds the functions that a module imports optionally: in the metered module they are the host's where they are granted, else
-// functions that do nothing. Those that the ABI has no other result for than a status, and those that it does not have, are named
-// Absent, the others Silent.
+// functions that do nothing. A function that returns a status, or that the ABI does not have, is named Absent, any other one Silent.
 func (a *ABI) optional(m *meter.Module, grants []string) {
 	for k := range m.Imports {
 		i := &m.Imports[k]
