@@ -43,6 +43,40 @@ class Race(ParallelEnv):
         return seen, rewards, terminations, truncations, infos
 
 
+class Lives(ParallelEnv):
+    """A world without an end: a is dead in each second step and back at once, b in each third and out for a step."""
+
+    metadata = {"name": "lives"}
+
+    def __init__(self):
+        self.possible_agents = ["a", "b"]
+
+    def observation_space(self, agent):
+        return spaces.Box(-100, 100, (2,), numpy.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.age, self.out = ["a", "b"], {"a": 0, "b": 0}, False
+        return self.seen(), {a: {} for a in self.agents}
+
+    def seen(self):
+        return {a: numpy.array([self.age[a], 7], numpy.float32) for a in self.possible_agents}
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents)
+        for a in self.agents:
+            self.age[a] += 1
+        over = {a: self.age[a] == {"a": 2, "b": 3}[a] and a in self.agents for a in self.possible_agents}
+        infos = {a: {"final_observation": numpy.array([self.age[a], 9], numpy.float32)} if over[a] else {} for a in self.possible_agents}
+        for a in self.possible_agents:
+            if over[a]:
+                self.age[a] = 0
+        self.agents = ["a"] if over["b"] else ["a", "b"]
+        return self.seen(), {a: 1.0 for a in self.possible_agents}, over, {a: False for a in self.possible_agents}, infos
+
+
 class Nim(AECEnv):
     """Two players take one or two of seven matches in turn; who takes the last one has lost."""
 
@@ -79,6 +113,10 @@ class Nim(AECEnv):
             self.terminations = {a: True for a in self.agents}
         self._accumulate_rewards()
         self.agent_selection = other
+
+
+def lives():
+    return Lives()
 
 
 def race(**kwargs):

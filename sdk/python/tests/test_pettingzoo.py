@@ -66,6 +66,24 @@ class ParallelTest(unittest.TestCase):
             self.compare(c, STEPS, references)
             self.assertEqual(ends, 2 * 3 * STEPS // 4)
 
+    def test_agents_that_come_back_begin_again(self):
+        with hosted("odd_agents:lives", envs=1) as host:
+            blocks = Blocks(1, *layout(STEPS, 2, ("f32", (2,)), active=True), 1)
+            host.share(blocks)
+            self.assertIsNone(host.bind(blocks, 0))
+            self.assertIsNone(host.reset(seeds=[3]))
+            c = blocks.columns[0]
+            for t in range(12):
+                self.assertIsNone(host.step(t))
+                dead = [t % 2 == 1, t % 4 == 2]
+                self.assertEqual(c["terminated"][t].tolist(), dead)
+                self.assertEqual(c["active"][t + 1].tolist(), [True, not dead[1]])
+                for k, age in ((0, 2), (1, 3)):
+                    if dead[k]:
+                        numpy.testing.assert_array_equal(c["final_obs"][0, k], [age, 9])
+                if dead[0]:
+                    numpy.testing.assert_array_equal(c["obs"][t + 1, 0], [0, 7])
+
     def compare(self, c, t, references):
         for e, reference in enumerate(references):
             self.assertEqual(c["active"][t, 3 * e:][:3].tolist(), reference.active())

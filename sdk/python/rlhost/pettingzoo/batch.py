@@ -12,6 +12,8 @@ from ..gymnasium.batch import Array, Bound, EnvFault
 from ..gymnasium.source import SEED_MASK
 from .source import MASK, OBSERVATION, Group, Source
 
+FINAL = "final_observation"  # the key of an agent's infos
+
 
 @dataclasses.dataclass
 class Part:
@@ -104,7 +106,7 @@ class Batch:
                 for part in parts:
                     for k, agent in enumerate(part.group.agents, first + part.first):
                         if agent in env.ended:
-                            part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.observed(agent)))
+                            part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.last(agent)))
                 if not env.env.agents:
                     env.reset(None)
                 self._observe(block, i, t + 1)
@@ -159,6 +161,7 @@ class _Together:
         self.rewards: dict[Any, float] = {}
         self.ended: dict[Any, tuple[bool, bool]] = {}  # agents whose episodes ended in the last step
         self._seen: dict[Any, Any] = {}
+        self._infos: dict[Any, dict[str, Any]] = {}
 
     def reset(self, seed: int | None) -> None:
         self._seen, _ = self.env.reset(seed=seed)
@@ -171,10 +174,14 @@ class _Together:
         """What an agent observes now, or has observed last."""
         return self._seen[agent]
 
+    def last(self, agent: Any) -> Any:
+        """What an agent whose episode has ended has observed last: that of its infos, where it is back in the same step."""
+        return self._infos.get(agent, {}).get(FINAL, self._seen[agent])
+
     def step(self, actions: Sequence[Any]) -> None:
         """Takes the actions of all possible agents."""
         before = list(self.env.agents)
-        self._seen, self.rewards, terminations, truncations, _ = self.env.step(
+        self._seen, self.rewards, terminations, truncations, self._infos = self.env.step(
             {agent: action for agent, action in zip(self._agents, actions) if agent in before})
         self.ended = {agent: (bool(terminations[agent]), bool(truncations[agent])) for agent in before
                       if terminations[agent] or truncations[agent]}
@@ -202,6 +209,10 @@ class _Turns:
     def observed(self, agent: Any) -> Any:
         """What an agent observes now, or has observed last."""
         return self._last[agent] if agent in self._last else self.env.observe(agent)
+
+    def last(self, agent: Any) -> Any:
+        """What an agent whose episode has ended has observed last."""
+        return self.observed(agent)
 
     def step(self, actions: Sequence[Any]) -> None:
         """Takes the action of the agent that acts, then takes out those that have ended."""
