@@ -246,9 +246,9 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .max_envs = env->max_envs,
         .episode_limit = env->episode_limit,
         .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
-        .dt = env->dt,
         .reward_threshold = __builtin_nanf(""),
         .state_version = env->state_version,
+        .dt = env->dt, // C++ wants the record's order
     };
     if (groups || rl_takes_turns()) {
         spec.needs = RL_FEATURE_AGENTS;
