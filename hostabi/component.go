@@ -2,7 +2,7 @@ package hostabi
 
 // Names of component ABI v1. Pointers and lengths are i32, results are a Status or a non-negative value.
 //
-// A component is a reactor, as an environment is. The host calls _initialize once, rl_configure, rl_manifest, rl_start, perhaps
+// A component is a reactor, as an environment is. The host calls _initialize once, perhaps rl_host, rl_configure, rl_manifest, rl_start, perhaps
 // rl_restore, then rl_slot, rl_timer and rl_snapshot, one at a time; none of them from within an import.
 const (
 	// ExportComponentABI is the marker of the version. It is looked for, never called.
@@ -36,6 +36,9 @@ const (
 	ExportRestore = "rl_restore"
 	// ExportStop (optional): () -> status. The last call. The host takes back leased blocks.
 	ExportStop = "rl_stop"
+	// ExportRequest (optional): (request, len, buf, cap) -> needed length. Reserved: a host of version 1.0 does not call it. It answers
+	// a request of len bytes into buf, or writes nothing if cap is too small.
+	ExportRequest = "rl_request"
 )
 
 // ImportComponent is the module that a component imports host functions from. A function never calls the guest: emit puts the
@@ -73,6 +76,7 @@ func ComponentExports() []Function {
 	return []Function{
 		{ExportComponentABI, nil, nil, true},
 		{ExportInitialize, nil, nil, false},
+		{ExportHost, i32s(2), i32s(1), false},
 		{ExportAlloc, i32s(2), i32s(1), true},
 		{ExportFree, i32s(2), nil, true},
 		{ExportConfigure, i32s(2), i32s(1), true},
@@ -85,6 +89,7 @@ func ComponentExports() []Function {
 		{ExportSnapshot, i32s(2), i32s(1), false},
 		{ExportRestore, i32s(2), i32s(1), false},
 		{ExportStop, nil, i32s(1), false},
+		{ExportRequest, i32s(4), i32s(1), false},
 		{ExportLastError, i32s(2), i32s(1), false},
 	}
 }
@@ -103,6 +108,5 @@ func ComponentImports() []Function {
 		{ImportStop, i32s(1), i32s(1), false},
 		{ImportLog, i32s(3), nil, false},
 		{ImportLogEnabled, i32s(1), i32s(1), false},
-		{ImportClock, nil, []ValueType{TypeI64}, false},
 	}
 }

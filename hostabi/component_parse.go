@@ -13,14 +13,29 @@ import (
 // ErrManifest is wrapped by every error about a component's manifest.
 var ErrManifest = errors.New("manifest not accepted")
 
-// ParseManifest decodes and checks the output of rl_manifest. b is not kept. Errors wrap ErrManifest, and ErrNotYet where the manifest
-// asks for features that this host does not run.
+// unknownError is an error about something that this version does not have, and a later one may.
+type unknownError struct{ error }
+
+// unknown makes an unknownError.
+func unknown(format string, args ...any) error { return unknownError{fmt.Errorf(format, args...)} }
+
+// judged returns an error of reading a description. One about something unknown means that the host is too old where the guest was
+// built for a later minor version.
+func judged(err error, guest, host Version) error {
+	if guest.Minor > host.Minor && errors.As(err, new(unknownError)) {
+		return &tooOld{fmt.Sprintf("it is of ABI %v: %v", guest, err)}
+	}
+	return err
+}
+
+// ParseManifest decodes and checks the output of rl_manifest. b is not kept. Errors wrap ErrManifest, and ErrTooOld where the
+// component needs a later host.
 func ParseManifest(b []byte) (Manifest, error) {
 	m, err := parseManifest(b)
 	if err == nil {
 		err = m.check()
 	}
-	if err != nil {
+	if err = judged(err, m.ABI, ComponentABI); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	return m, nil
@@ -31,17 +46,23 @@ func parseManifest(b []byte) (m Manifest, err error) {
 		return m, fmt.Errorf("%d bytes, the head alone has %d", len(b), ComponentSpecBytes)
 	}
 	var head ComponentSpec
-	if err := decode(&head, b[:ComponentSpecBytes], "head", 0); err != nil {
-		return m, err
-	}
-	if v := (Version{head.ABIMajor, head.ABIMinor}); v.Major != ComponentABI.Major {
-		return m, fmt.Errorf("component ABI %v, this host speaks %v", v, ComponentABI)
+	reserved := decode(&head, b[:ComponentSpecBytes], "head", 0)
+	m.ABI = Version{head.ABIMajor, head.ABIMinor}
+	switch { // first what a later version cannot change
+	case m.ABI.Major > ComponentABI.Major:
+		return m, &tooOld{fmt.Sprintf("it is of ABI %v, this host speaks %v", m.ABI, ComponentABI)}
+	case m.ABI.Major != ComponentABI.Major:
+		return m, fmt.Errorf("component ABI %v, this host speaks %v", m.ABI, ComponentABI)
+	case head.Needs != 0:
+		return m, &tooOld{fmt.Sprintf("it needs features %#x", head.Needs)}
+	case reserved != nil:
+		return m, reserved
 	}
 	r := reader{b: b}
 	if err := r.openTable(head.Size, ComponentSpecBytes, head.StringsAt, head.StringsLen); err != nil {
 		return m, err
 	}
-	m = Manifest{ABI: Version{head.ABIMajor, head.ABIMinor}, Needs: head.Needs, Flags: head.Flags,
+	m = Manifest{ABI: Version{head.ABIMajor, head.ABIMinor}, Flags: head.Flags & ComponentStateless,
 		MessageBytes: int(head.MessageBytes), BindingBytes: int(head.BindingBytes),
 		Name: r.text("name", head.Name), Doc: r.text("doc", head.Doc), Licence: r.text("licence", head.Licence)}
 	if version := r.text("version", head.Version); version != "" {
@@ -73,10 +94,6 @@ func (m *Manifest) check() error {
 		return errors.New("it has no name")
 	case !oneLine(m.Name):
 		return fmt.Errorf("its name is %q, want one line of printable text", m.Name)
-	case m.Needs != 0:
-		return fmt.Errorf("%w: it needs features %#x", ErrNotYet, m.Needs)
-	case m.Flags&^ComponentStateless != 0:
-		return fmt.Errorf("unknown flags %#x", m.Flags&^ComponentStateless)
 	case !recordSize(m.MessageBytes, ComponentMessageBytes):
 		return fmt.Errorf("message_bytes = %d, want a multiple of 8 from %d to %d", m.MessageBytes, ComponentMessageBytes, maxRecordBytes)
 	case !recordSize(m.BindingBytes, ColumnBindingBytes):
@@ -102,7 +119,7 @@ func checkPorts(what string, list []ManifestPort) error {
 		case !snakeCase(p.Payload):
 			return fmt.Errorf("%s %s has the payload %q, want snake_case", what, p.Name, p.Payload)
 		case p.Flags&^(PortOnLoan|PortBlocks) != 0:
-			return fmt.Errorf("%s %s has unknown flags %#x", what, p.Name, p.Flags)
+			return unknown("%s %s has unknown flags %#x", what, p.Name, p.Flags)
 		case slices.ContainsFunc(list[:i], func(q ManifestPort) bool { return q.Name == p.Name }):
 			return fmt.Errorf("there are two %ss %s", what, p.Name)
 		}
@@ -120,9 +137,9 @@ func (m *Manifest) checkColumns() error {
 		case !oneLine(c.Name):
 			return fmt.Errorf("column %d has the name %q, want one line of printable text", i, c.Name)
 		case c.Flags&^(ColumnWrite|ColumnOptional) != 0:
-			return fmt.Errorf("column %s has unknown flags %#x", c.Name, c.Flags)
+			return unknown("column %s has unknown flags %#x", c.Name, c.Flags)
 		case c.DType != 0 && c.DType.Bytes() == 0:
-			return fmt.Errorf("column %s has the unknown type %d", c.Name, c.DType)
+			return unknown("column %s has the unknown type %d", c.Name, c.DType)
 		}
 		same := func(o ManifestColumn) bool { return o.Slot == c.Slot && o.Name == c.Name }
 		if slices.ContainsFunc(m.Columns[:i], same) {

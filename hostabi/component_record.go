@@ -66,7 +66,8 @@ type StopReason uint32
 
 // Reasons to end a run.
 const (
-	StopForReturn StopReason = 1 + iota
+	StopForOwn StopReason = iota // one of the component's own
+	StopForReturn
 	StopForEnvSteps
 	StopForWall
 )
@@ -94,7 +95,9 @@ type ComponentSpec struct {
 	Version      uint32         // 52
 	Doc          uint32         // 56
 	Licence      uint32         // 60
-	_            [8]uint32
+	Requests     uint32         // 64: reserved for descriptions of requests, 0; a host of 1.0 does not look at it
+	RequestBytes uint32         // 68: the same
+	_            [6]uint32
 }
 
 // PortDesc describes a signal or a slot.

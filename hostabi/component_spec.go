@@ -21,7 +21,6 @@ type Manifest struct {
 	Doc          string
 	Licence      string
 	ABI          Version
-	Needs        uint64
 	Flags        ComponentFlags
 	MessageBytes int // sizes of records as the guest reads them
 	BindingBytes int
@@ -49,7 +48,7 @@ type ManifestColumn struct {
 func (m *Manifest) Describe() []byte {
 	w := writer{strings: []byte{0}}
 	name, version, _ := strings.Cut(m.Name, "@")
-	head := ComponentSpec{Size: ComponentSpecBytes, ABIMajor: ComponentABI.Major, ABIMinor: ComponentABI.Minor, Needs: m.Needs, PortBytes: PortBytes,
+	head := ComponentSpec{Size: ComponentSpecBytes, ABIMajor: ComponentABI.Major, ABIMinor: ComponentABI.Minor, PortBytes: PortBytes,
 		ColumnBytes: ColumnDescBytes, MessageBytes: ComponentMessageBytes, BindingBytes: ColumnBindingBytes, Signals: uint32(len(m.Signals)),
 		Slots: uint32(len(m.Slots)), Columns: uint32(len(m.Columns)), Flags: m.Flags,
 		Name: w.text(name), Version: w.text(version), Doc: w.text(m.Doc), Licence: w.text(m.Licence)}

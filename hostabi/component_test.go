@@ -27,21 +27,19 @@ func TestManifest_ComesBackAsItWas(t *testing.T) {
 
 func TestParseManifest_NamesTheErrors(t *testing.T) {
 	for want, change := range map[string]func(*Manifest){
-		"it has no name": func(m *Manifest) { m.Name = "" },
-		"does not run it yet: it needs features 0x4": func(m *Manifest) { m.Needs = 4 },
-		"unknown flags 0x2":                          func(m *Manifest) { m.Flags = 2 },
-		`signal 0 has the name "Out"`:                func(m *Manifest) { m.Signals[0].Name = "Out" },
-		`slot in has the payload ""`:                 func(m *Manifest) { m.Slots[0].Payload = "" },
-		"there are two slots in":                     func(m *Manifest) { m.Slots[1].Name = "in" },
-		"slot in has unknown flags 0x8":              func(m *Manifest) { m.Slots[0].Flags = 8 },
-		"column 1 is of slot 2, there are 2":         func(m *Manifest) { m.Columns[1].Slot = 2 },
-		"column 0 has no name":                       func(m *Manifest) { m.Columns[0].Name = "" },
-		"column reward has unknown flags 0x10":       func(m *Manifest) { m.Columns[0].Flags = 16 },
-		"column reward has the unknown type 99":      func(m *Manifest) { m.Columns[0].DType = 99 },
-		"slot in has the column reward twice":        func(m *Manifest) { m.Columns[1] = ManifestColumn{Name: "reward"} },
-		`its name is "a\nb@1"`:                       func(m *Manifest) { m.Name = "a\nb@1" },
-		`column 0 has the name "\u202ereward"`:       func(m *Manifest) { m.Columns[0].Name = "\u202ereward" },
-		"UTF-8 without control characters":           func(m *Manifest) { m.Doc = "\x1b[31mred" },
+		"it has no name":                        func(m *Manifest) { m.Name = "" },
+		`signal 0 has the name "Out"`:           func(m *Manifest) { m.Signals[0].Name = "Out" },
+		`slot in has the payload ""`:            func(m *Manifest) { m.Slots[0].Payload = "" },
+		"there are two slots in":                func(m *Manifest) { m.Slots[1].Name = "in" },
+		"slot in has unknown flags 0x8":         func(m *Manifest) { m.Slots[0].Flags = 8 },
+		"column 1 is of slot 2, there are 2":    func(m *Manifest) { m.Columns[1].Slot = 2 },
+		"column 0 has no name":                  func(m *Manifest) { m.Columns[0].Name = "" },
+		"column reward has unknown flags 0x10":  func(m *Manifest) { m.Columns[0].Flags = 16 },
+		"column reward has the unknown type 99": func(m *Manifest) { m.Columns[0].DType = 99 },
+		"slot in has the column reward twice":   func(m *Manifest) { m.Columns[1] = ManifestColumn{Name: "reward"} },
+		`its name is "a\nb@1"`:                  func(m *Manifest) { m.Name = "a\nb@1" },
+		`column 0 has the name "\u202ereward"`:  func(m *Manifest) { m.Columns[0].Name = "\u202ereward" },
+		"UTF-8 without control characters":      func(m *Manifest) { m.Doc = "\x1b[31mred" },
 	} {
 		m := whole()
 		change(&m)
@@ -50,10 +48,49 @@ func TestParseManifest_NamesTheErrors(t *testing.T) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
+}
+
+// edited returns the manifest of whole with other bytes somewhere.
+func edited(at int, bytes ...byte) []byte {
 	m := whole()
-	m.Needs = 1
-	if _, err := ParseManifest(m.Describe()); !errors.Is(err, ErrNotYet) {
-		t.Errorf("a feature of later: %v is no ErrNotYet", err)
+	b := m.Describe()
+	copy(b[at:], bytes)
+	return b
+}
+
+// What a later version may have means that the host is too old, if the guest says that it is of a later version. Major and needs are
+// read before everything else.
+func TestParseManifest_TellsALaterGuestFromAWrongOne(t *testing.T) {
+	const major, minor, needs, flags, reserved, ofPort = 4, 6, 8, 44, 72, ComponentSpecBytes + 12
+	both := func(b []byte, at int, bytes ...byte) []byte { copy(b[at:], bytes); return b }
+	for _, c := range []struct {
+		name   string
+		b      []byte
+		tooOld bool
+		says   string // "" if it is accepted
+	}{
+		{"a need", edited(needs, 4), true, "it needs features 0x4"},
+		{"a need and reserved bytes", both(edited(needs, 4), reserved, 1), true, "it needs features 0x4"},
+		{"a later major and a need", both(edited(major, 2), needs, 4), true, "it is of ABI 2.0"},
+		{"major 0", edited(major, 0), false, "component ABI 0.0"},
+		{"a later minor", edited(minor, 1), false, ""},
+		{"a hint", edited(flags, 0xfe), false, ""},
+		{"reserved bytes", edited(reserved, 1), false, "reserved"},
+		{"reserved bytes of a later minor", both(edited(minor, 1), reserved, 1), true, "it is of ABI 1.1"},
+		{"a flag of a port", edited(ofPort, 8), false, "unknown flags 0x8"},
+		{"a flag of a port of a later minor", both(edited(minor, 1), ofPort, 8), true, "unknown flags 0x8"},
+		{"no name of a later minor", both(edited(minor, 1), 48, 0), false, "it has no name"},
+	} {
+		_, err := ParseManifest(c.b)
+		if c.says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err == nil || errors.Is(err, ErrTooOld) != c.tooOld || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q, too old: %v", c.name, err, c.says, c.tooOld)
+		}
 	}
 }
 

@@ -62,6 +62,7 @@ const (
 
 // LinkStopReason says why a plugin asks the run to end.
 const (
+	LinkStopOwn      = 0 // one of the component's own
 	LinkStopReturn   = 1
 	LinkStopEnvSteps = 2
 	LinkStopWall     = 3

@@ -169,7 +169,7 @@ func decode[T Spec | GroupDesc | TensorDesc | ArgDesc | ComponentSpec | PortDesc
 	back, _ := binary.Append(nil, binary.LittleEndian, to) // which writes blank fields as 0
 	for k := range from {
 		if from[k] != back[k] {
-			return fmt.Errorf("%s %d: byte %d is %d; it is reserved and must be 0", what, i, k, from[k])
+			return unknown("%s %d: byte %d is %d; it is reserved and must be 0", what, i, k, from[k])
 		}
 	}
 	return nil

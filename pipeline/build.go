@@ -233,6 +233,9 @@ func (a *assembly) connect() error {
 func (p *Pipeline) stopFor(x *instance, reason component.StopReason) {
 	by, _ := x.live.watched()
 	if !slices.ContainsFunc(by, func(t probation) bool { return t.waits(reason) }) {
+		if reason == component.StopOwn {
+			p.running.log.Info("a component asks the run to end", "component", x.host.Name)
+		}
 		p.Stop(reason)
 	}
 }

@@ -115,6 +115,7 @@ type sink struct {
 	c struct {
 		Every  uint64 `toml:"every"`   // ticks between boundaries; 0 = no boundaries
 		StopAt uint64 `toml:"stop_at"` // tick at which it asks for the end
+		Own    bool   `toml:"own"`     // for a reason of its own
 		Silent bool   `toml:"silent"`  // binds no slot
 	}
 	n uint64
@@ -150,7 +151,11 @@ func (s *sink) onTick(*hostabi.Message) {
 	s.n++
 	s.w.total.Add(1)
 	if s.n == s.c.StopAt {
-		s.h.Stop(component.StopEnvSteps)
+		reason := component.StopEnvSteps
+		if s.c.Own {
+			reason = component.StopOwn
+		}
+		s.h.Stop(reason)
 	}
 	if s.c.Every > 0 && s.n%s.c.Every == 0 {
 		s.h.Boundary()

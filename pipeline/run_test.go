@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -83,6 +85,18 @@ func TestRun_ComponentsSaveTheirStateAtBoundaries(t *testing.T) {
 		if err := errors.Join(err, p.Close()); err != nil || boundaries == 0 || saves.Load() != int64(boundaries) {
 			t.Errorf("%s: %d saves at %d boundaries, %v", mode, saves.Load(), boundaries, err)
 		}
+	}
+}
+
+// A component may end the run for a reason of its own: the log names it.
+func TestRun_EndsForAReasonOfAComponentsOwn(t *testing.T) {
+	var log bytes.Buffer
+	_, p := start(t, tickFile(plain), BuildOptions{Log: slog.New(slog.NewTextHandler(&log, nil))}, "component.sink.stop_at=5", "component.sink.own=true")
+	if reason, err := p.Run(t.Context()); err != nil || reason != component.StopOwn {
+		t.Errorf("Run = %q, %v, want %q", reason, err, component.StopOwn)
+	}
+	if want := `msg="a component asks the run to end" component=sink`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log is %s, want %s", log.String(), want)
 	}
 }
 

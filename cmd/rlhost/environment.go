@@ -136,7 +136,7 @@ func (c *checkCommand) Run(p *program) error {
 		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Data: c.Data, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
 			results, err := x.Run(parts, p.out)
-			return cmp.Or(err, failedCheck(results))
+			return cmp.Or(pluginError(err), failedCheck(results))
 		})
 	}
 	var results []envcheck.Result

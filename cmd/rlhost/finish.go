@@ -19,7 +19,7 @@ import (
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
 	Event         string             `json:"event"`
-	Reason        string             `json:"reason"` // return, env_steps, wall_time, interrupted, failed; aborted after a second Ctrl-C
+	Reason        string             `json:"reason"` // return, env_steps, wall_time, component, interrupted, failed; aborted after a second Ctrl-C
 	Error         string             `json:"error,omitempty"`
 	EnvSteps      uint64             `json:"env_steps"`
 	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count

@@ -210,6 +210,7 @@ const (
 	StopEnvSteps    StopReason = "env_steps"
 	StopWallTime    StopReason = "wall_time"
 	StopInterrupted StopReason = "interrupted"
+	StopOwn         StopReason = "component" // a component asked for it, for a reason of its own
 )
 
 // Bind gives the host of a component its ports: one signal for each of the manifest's, emitting on behalf of

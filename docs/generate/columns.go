@@ -134,6 +134,14 @@ func payloadTable(own bool) string {
 
 var marked = regexp.MustCompile(`(?s)(<!-- docs/generate: (\w+) -->\n).*?(<!-- end -->)`)
 
+// tables are the tables of pages that are otherwise written by hand.
+var tables = map[string]func(root string) (string, error){
+	"columns":      func(string) (string, error) { return columnTable() },
+	"payloads":     func(string) (string, error) { return payloadTable(false), nil },
+	"own_payloads": func(string) (string, error) { return payloadTable(true), nil },
+	"sentences":    sentenceTable,
+}
+
 // withTables returns a page by hand with the tables between its marks.
 func withTables(page string) func(root string) (string, error) {
 	return func(root string) (string, error) {
@@ -141,19 +149,19 @@ func withTables(page string) func(root string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		columns, err := columnTable()
-		if err != nil {
-			return "", err
-		}
-		tables := map[string]string{"columns": columns, "payloads": payloadTable(false), "own_payloads": payloadTable(true)}
+		made := map[string]string{}
 		for _, mark := range marked.FindAllStringSubmatch(string(text), -1) {
-			if tables[mark[2]] == "" {
+			table, ok := tables[mark[2]]
+			if !ok {
 				return "", fmt.Errorf("no table %q", mark[2])
+			}
+			if made[mark[2]], err = table(root); err != nil {
+				return "", err
 			}
 		}
 		return marked.ReplaceAllStringFunc(string(text), func(s string) string {
 			mark := marked.FindStringSubmatch(s)
-			return mark[1] + "\n" + tables[mark[2]] + "\n" + mark[3]
+			return mark[1] + "\n" + made[mark[2]] + "\n" + mark[3]
 		}), nil
 	}
 }

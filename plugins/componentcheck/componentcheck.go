@@ -87,6 +87,9 @@ func (k *checker) describes() (envcheck.Verdict, string, error) {
 	if w, ok := made.(component.Watched); ok {
 		k.looks = w.Looks()
 	}
+	if err := errors.Join(agree("slot", k.manifest.Slots), agree("signal", k.manifest.Signals)); err != nil {
+		return envcheck.Failed, "", errors.Join(err, made.Stop())
+	}
 	k.policy = policyOf(k.o.Configure)
 	var ports []string
 	for _, p := range k.manifest.Slots {
@@ -96,6 +99,17 @@ func (k *checker) describes() (envcheck.Verdict, string, error) {
 		ports = append(ports, "signal "+p.Name+" ("+p.Payload+")")
 	}
 	return envcheck.OK, strings.Join(ports, ", "), made.Stop()
+}
+
+// agree refuses ports with another schema than the host's for a payload that the host knows: nothing could be wired to them.
+func agree(what string, ports []component.Port) error {
+	for _, p := range ports {
+		known := component.PayloadOf(p.Payload)
+		if want := known.Schema(); want != 0 && p.Agreed() != want {
+			return fmt.Errorf("%s %s: the schema of %s is %016x, it says %016x: write that one, or 0", what, p.Name, p.Payload, want, p.Schema)
+		}
+	}
+	return nil
 }
 
 // policyOf returns the key policy of a component's table, "" where there is none.

@@ -223,7 +223,7 @@ func TestSample_HasTheManifestsColumns(t *testing.T) {
 // A module that writes into a column granted for reading alone fails C07.
 func TestRun_FindsWritesIntoWhatIsRead(t *testing.T) {
 	for trespass, want := range map[int64]string{0: "C07 ok: columns to read are as they came", 1: "C07 FAIL: it writes into reward, where nobody but it sees that"} {
-		results := Run(Options{Make: module(t, "../../cmd/rlhost/testdata/guests/agreed.wasm"), Configure: plugintest.DecodeTable(map[string]any{"trespass": trespass})})
+		results := Run(Options{Make: module(t, "../../cmd/rlhost/testdata/guests/agreed.wasm"), Configure: plugintest.DecodeTable(map[string]any{"trespass": trespass, "schema": int64(0)})})
 		last := results[6]
 		if got := last.ID + " " + string(last.Verdict) + ": " + last.Detail; !strings.EqualFold(got, want) {
 			t.Errorf("trespass = %d: %s, want %s", trespass, got, want)
@@ -259,6 +259,42 @@ func TestRun_LooksAtTheActions(t *testing.T) {
 		}
 		if bad := verdicts(results[:7]); len(bad) > 0 {
 			t.Errorf("fault %d: %v", c.fault, bad)
+		}
+	}
+}
+
+// ported is a component with a port of some schema.
+type ported struct {
+	wrong
+	schema uint64
+}
+
+func (c *ported) Manifest() sdk.Manifest {
+	return sdk.Manifest{Slots: []sdk.Port{{Name: "in", Payload: "reward_request", Schema: c.schema}, {Name: "own", Payload: "mine", Schema: 7}}}
+}
+
+func (c *ported) Start(h sdk.Host) error {
+	h.Slot("in", func(*sdk.Message) {})
+	h.Slot("own", func(*sdk.Message) {})
+	return nil
+}
+
+// The schema of a payload that the host knows is compared before anything is wired.
+func TestRun_ComparesSchemasOfKnownPayloads(t *testing.T) {
+	for schema, want := range map[uint64]string{
+		0x1234:             "C01 FAIL: slot in: the schema of reward_request is 4f5a92335682cac9, it says 0000000000001234: write that one, or 0",
+		0x4f5a92335682cac9: "", 0: "",
+	} {
+		make := func() (component.Component, error) {
+			return author.Kind(func() sdk.Component { return &ported{schema: schema} })(), nil
+		}
+		first := Run(Options{Make: make, Configure: plugintest.DecodeTable(nil)})[0]
+		got := first.ID + " " + string(first.Verdict) + ": " + first.Detail
+		if first.Verdict == envcheck.OK {
+			got = ""
+		}
+		if !strings.EqualFold(got, want) {
+			t.Errorf("schema %x: %s, want %s", schema, got, want)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (p *Probe) tellHost(m *hostabi.Message) (copied bool) {
 	x := m.Inline[0]
 	switch m.Kind {
 	case OpStop:
-		p.h.Stop([]component.StopReason{"", component.StopReturn, component.StopEnvSteps, component.StopWallTime}[x%4])
+		p.h.Stop([]component.StopReason{component.StopOwn, component.StopReturn, component.StopEnvSteps, component.StopWallTime}[x%4])
 		return false
 	case OpBoundary:
 		p.h.Boundary()

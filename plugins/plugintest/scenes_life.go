@@ -81,8 +81,9 @@ func sceneHost(t *testing.T, h *RuntimeHarness) {
 		}
 		a.tell(OpStop, hostabi.LinkStopEnvSteps, 0)
 		a.tell(OpStop, hostabi.LinkStopReturn, 0)
-		a.Until("both stops", func() bool {
-			return slices.Equal(a.Stops(), []component.StopReason{component.StopEnvSteps, component.StopReturn})
+		a.tell(OpStop, hostabi.LinkStopOwn, 0)
+		a.Until("the stops", func() bool {
+			return slices.Equal(a.Stops(), []component.StopReason{component.StopEnvSteps, component.StopReturn, component.StopOwn})
 		})
 		a.Close()
 	}

@@ -112,7 +112,7 @@ RL_QUIET static int32_t rl_offer(uint32_t signal, const rl_message *m)
 {
     int32_t outcome = rl_component_emit(signal, rl_address(m));
     if (outcome < 0) rl_fail("a message was not accepted: its block was released, or there were too many");
-    return outcome;
+    return outcome > RL_OUTCOME_DROPPED ? RL_OUTCOME_SENT : outcome; // one of a later version counts as sent
 }
 
 // rl_emit is rl_offer where it does not matter what a full wire does. It returns false after rl_fail.
@@ -147,7 +147,7 @@ RL_QUIET static int32_t rl_timer_start(int64_t after, int64_t every) { return rl
 // rl_timer_cancel ends a timer; it returns false where that is over.
 RL_QUIET static bool rl_timer_cancel(int32_t timer) { return rl_component_cancel((uint32_t)timer) == 0; }
 
-// rl_stop_run asks the run to end at the next dataset boundary, for RL_STOP_FOR_RETURN and so on. The pipeline must grant "stop".
+// rl_stop_run asks the run to end at the next dataset boundary, for RL_STOP_FOR_OWN and so on. The pipeline must grant "stop".
 RL_QUIET static bool rl_stop_run(uint32_t reason) { return rl_component_stop(reason) == 0; }
 
 // rl_line_text and rl_line_number put a line together; rl_line_end logs it.

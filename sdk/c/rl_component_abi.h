@@ -74,6 +74,8 @@ enum {
 
 // Reasons to end a run.
 enum {
+    // one of the component's own
+    RL_STOP_FOR_OWN = 0,
     RL_STOP_FOR_RETURN = 1,
     RL_STOP_FOR_ENV_STEPS = 2,
     RL_STOP_FOR_WALL = 3,
@@ -100,7 +102,9 @@ typedef struct rl_component_spec {
     uint32_t version;
     uint32_t doc;
     uint32_t licence;
-    uint32_t reserved[8]; // reserved, 0
+    uint32_t requests; // reserved for descriptions of requests, 0; a host of 1.0 does not look at it
+    uint32_t request_bytes; // the same
+    uint32_t reserved[6]; // reserved, 0
 } rl_component_spec;
 _Static_assert(sizeof(rl_component_spec) == 96, "rl_component_spec");
 _Static_assert(offsetof(rl_component_spec, size) == 0, "rl_component_spec.size");
@@ -121,7 +125,9 @@ _Static_assert(offsetof(rl_component_spec, name) == 48, "rl_component_spec.name"
 _Static_assert(offsetof(rl_component_spec, version) == 52, "rl_component_spec.version");
 _Static_assert(offsetof(rl_component_spec, doc) == 56, "rl_component_spec.doc");
 _Static_assert(offsetof(rl_component_spec, licence) == 60, "rl_component_spec.licence");
-_Static_assert(offsetof(rl_component_spec, reserved) == 64, "rl_component_spec.reserved");
+_Static_assert(offsetof(rl_component_spec, requests) == 64, "rl_component_spec.requests");
+_Static_assert(offsetof(rl_component_spec, request_bytes) == 68, "rl_component_spec.request_bytes");
+_Static_assert(offsetof(rl_component_spec, reserved) == 72, "rl_component_spec.reserved");
 
 // PortDesc describes a signal or a slot.
 typedef struct rl_port_desc {
@@ -284,6 +290,10 @@ RL_EXPORT(rl_restore) int32_t rl_restore(uint32_t buf, uint32_t len);
 // rl_stop (optional): () -> status. The last call. The host takes back leased blocks.
 RL_EXPORT(rl_stop) int32_t rl_stop(void);
 
+// rl_request (optional): (request, len, buf, cap) -> needed length. Reserved: a host of version 1.0 does not call it. It answers
+// a request of len bytes into buf, or writes nothing if cap is too small.
+RL_EXPORT(rl_request) int32_t rl_request(uint32_t request, uint32_t len, uint32_t buf, uint32_t cap);
+
 // What the host offers. Each is a capability: call only what the pipeline grants.
 
 // emit: (signal, message) -> outcome. Sends a ComponentMessage on a signal, by its index in the manifest: Outcome, or a
@@ -323,9 +333,6 @@ RL_COMPONENT_IMPORT(log) void rl_component_log(uint32_t level, uint32_t text, ui
 
 // log_enabled: (level) -> 0 or 1.
 RL_COMPONENT_IMPORT(log_enabled) int32_t rl_component_log_enabled(uint32_t level);
-
-// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
-RL_COMPONENT_IMPORT(clock_ns) int64_t rl_component_clock_ns(void);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,7 @@ const (
 	StopReturn   StopReason = "return"
 	StopEnvSteps StopReason = "env_steps"
 	StopWallTime StopReason = "wall_time"
+	StopOwn      StopReason = "component" // a reason of the component's own
 )
 
 // Timer is a future call. Stop prevents it, and reports whether it could still have happened.

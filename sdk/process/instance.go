@@ -206,7 +206,7 @@ func (x *instance) boundary() {
 func (x *instance) stopRun(reason component.StopReason) {
 	kinds := map[component.StopReason]uint16{
 		component.StopReturn: hostabi.LinkStopReturn, component.StopEnvSteps: hostabi.LinkStopEnvSteps,
-		component.StopWallTime: hostabi.LinkStopWall,
+		component.StopWallTime: hostabi.LinkStopWall, component.StopOwn: hostabi.LinkStopOwn,
 	}
 	x.link.Post(hostabi.Message{Slot: hostabi.LinkStop, Kind: kinds[reason]})
 }

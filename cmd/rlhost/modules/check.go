@@ -48,6 +48,9 @@ func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error)
 	}
 	t := graph.ModuleTable{Use: c.Use, Grants: c.Grants, Data: c.Data}
 	t.Limits.Memory = c.Memory
+	if err := c.tooNew(parts.Module(t, ".")); err != nil {
+		return nil, err
+	}
 	if c.Record == "" && c.wraps(parts.Module(t, ".")) {
 		return c.around(parts, out)
 	}
@@ -86,6 +89,18 @@ func (p *Printer) Line(r envcheck.Result) { p.print(r.Line()) }
 func (p *Printer) Sum(results []envcheck.Result) ([]envcheck.Result, error) {
 	p.print(envcheck.Sum(results))
 	return results, p.err
+}
+
+// tooNew returns the error of a module that is built for another version of the ABI, which is no mistake for a check to find.
+func (c Check) tooNew(make graph.Maker) error {
+	made, err := make()
+	if err == nil {
+		err = errors.Join(made.Configure(c.decode), made.Stop())
+	}
+	if e := (*table.Error)(nil); errors.As(err, &e) && e.Code == module.CodeFuture {
+		return e
+	}
+	return nil
 }
 
 // wraps reports whether the module has the ports of a wrapper, and is for wrapping alone: it observes, or looks at columns that only

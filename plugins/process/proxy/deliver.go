@@ -133,7 +133,7 @@ func (l *session) control(m *hostabi.Message) error {
 	case hostabi.LinkStop:
 		reasons := map[uint16]component.StopReason{
 			hostabi.LinkStopReturn: component.StopReturn, hostabi.LinkStopEnvSteps: component.StopEnvSteps,
-			hostabi.LinkStopWall: component.StopWallTime,
+			hostabi.LinkStopWall: component.StopWallTime, hostabi.LinkStopOwn: component.StopOwn,
 		}
 		reason, ok := reasons[m.Kind]
 		if !ok {

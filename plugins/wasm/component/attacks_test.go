@@ -81,7 +81,6 @@ func deeds() []deed {
 		{"calls nothing", asm.Const(1) + asm.Const(0) + callIndirect + asm.Drop, "invalid table access"},
 		{"loops", loop(""), stopped},
 		{"loops over a log line", loop(asm.Const(2) + asm.Const(wordsAt) + asm.Const(16) + asm.Call(logLine)), stopped},
-		{"loops over the clock", loop(asm.Call(clockNS) + asm.Drop), stopped},
 		{"loops over emit", loop(asm.Const(0) + asm.Const(sentAt) + asm.Call(emit) + asm.Drop), stopped},
 		{"loops over fills", loop(asm.Const(heapAt) + asm.Const(1) + asm.Const(heapAt) + asm.MemoryFill), stopped},
 		{"recurses", "", stopped}, // before its stack is full
@@ -95,10 +94,10 @@ func deeds() []deed {
 // stages says where a deed of an export is noticed.
 var stages = map[string]stage{
 	hostabi.ExportInitialize: inLoading, hostabi.ExportAlloc: inLoading, hostabi.ExportFree: inConfigure,
-	hostabi.ExportConfigure: inConfigure, hostabi.ExportManifest: inConfigure, hostabi.ExportStartUp: inStart,
+	hostabi.ExportHost: inConfigure, hostabi.ExportConfigure: inConfigure, hostabi.ExportManifest: inConfigure, hostabi.ExportStartUp: inStart,
 	hostabi.ExportSlot: inRun, hostabi.ExportTimer: inRun, hostabi.ExportPause: inRun, hostabi.ExportResume: inRun,
 	hostabi.ExportSnapshot: inSnapshot, hostabi.ExportRestore: inRestore, hostabi.ExportStop: inStop,
-	hostabi.ExportLastError: unnoticed, hostabi.ExportComponentABI: unnoticed, // which nothing calls
+	hostabi.ExportLastError: unnoticed, hostabi.ExportComponentABI: unnoticed, hostabi.ExportRequest: unnoticed, // which nothing calls
 }
 
 // exportAttacks do each deed in each export.
@@ -140,7 +139,7 @@ func answered(export string, v int32) (stage, []string) {
 	switch {
 	case export == hostabi.ExportAlloc:
 		return at, []string{export}
-	case export == hostabi.ExportLastError:
+	case at == unnoticed:
 		return unnoticed, nil
 	case v < 0:
 		if at == inRun {
@@ -151,8 +150,10 @@ func answered(export string, v int32) (stage, []string) {
 		return at, []string{"describes itself wrongly"}
 	case export == hostabi.ExportManifest, export == hostabi.ExportSnapshot && v > 1<<28:
 		return at, []string{export, "needs 2147483647 bytes, at most"}
+	case export == hostabi.ExportSnapshot:
+		return unnoticed, nil
 	}
-	return unnoticed, nil
+	return at, []string{export, "a status that there is not"}
 }
 
 // lengthAttacks answer two lengths, or longer ones than they have memory for.
@@ -192,7 +193,7 @@ func importAttacks() (list []attack) {
 		hostabi.ImportColumn:  {token, asm.Const(wordsAt), asm.Const(5), asm.Const(0), asm.Const(columnAt)},
 		hostabi.ImportDeclare: {asm.Const(1), asm.Const(wordsAt), asm.Const(5)}, hostabi.ImportReport: {asm.Const(0), f64(1)},
 		hostabi.ImportTimer: {asm.Const64(1 << 60), asm.Const64(0)}, hostabi.ImportCancel: {asm.Const(1)}, hostabi.ImportStop: {asm.Const(1)},
-		hostabi.ImportLog: {asm.Const(2), asm.Const(wordsAt), asm.Const(16)}, hostabi.ImportLogEnabled: {asm.Const(2)}, hostabi.ImportClock: nil,
+		hostabi.ImportLog: {asm.Const(2), asm.Const(wordsAt), asm.Const(16)}, hostabi.ImportLogEnabled: {asm.Const(2)},
 	}
 	for index, f := range hostabi.ComponentImports() {
 		for position, kind := range f.Params {
@@ -289,8 +290,11 @@ func manifestAttacks() (list []attack) {
 		for i := range width {
 			wrong[at+i] = byte(value >> (8 * i))
 		}
-		list = append(list, attack{kind: "manifest", name: fmt.Sprint(name, " = ", value), module: built{manifest: wrong}.bytes(),
-			at: inConfigure, says: []string{"describes itself wrongly"}})
+		says := "describes itself wrongly"
+		if name == "needs" || name == "abi_major" && value > 1 {
+			says = "needs a later host than this rlhost"
+		}
+		list = append(list, attack{kind: "manifest", name: fmt.Sprint(name, " = ", value), module: built{manifest: wrong}.bytes(), at: inConfigure, says: []string{says}})
 	}
 	for _, c := range []struct {
 		name      string
@@ -302,9 +306,9 @@ func manifestAttacks() (list []attack) {
 		{"message_bytes", 20, 2, []uint64{0, 63, 65, 65535}}, {"binding_bytes", 22, 2, []uint64{0, 56, 68, 65535}},
 		{"signals", 24, 4, []uint64{257, math.MaxUint32}}, {"slots", 28, 4, []uint64{0, 257, math.MaxUint32}}, {"columns", 32, 4, []uint64{257, math.MaxUint32}},
 		{"strings_at", 36, 4, []uint64{1, math.MaxUint32}}, {"strings_len", 40, 4, []uint64{0, math.MaxUint32}},
-		{"flags", 44, 4, []uint64{2, 1 << 31}}, {"name", 48, 4, []uint64{0, math.MaxUint32}}, {"version", 52, 4, []uint64{math.MaxUint32}},
+		{"name", 48, 4, []uint64{0, math.MaxUint32}}, {"version", 52, 4, []uint64{math.MaxUint32}},
 		{"doc", 56, 4, []uint64{math.MaxUint32}}, {"licence", 60, 4, []uint64{math.MaxUint32}},
-		{"reserved of the head", 64, 4, []uint64{1}}, {"last reserved of the head", 92, 4, []uint64{1 << 31}},
+		{"reserved of the head", 72, 4, []uint64{1}}, {"last reserved of the head", 92, 4, []uint64{1 << 31}},
 		{"name of the signal", signal, 4, []uint64{0, math.MaxUint32}}, {"payload of the signal", signal + 4, 4, []uint64{0, math.MaxUint32}},
 		{"doc of the signal", signal + 8, 4, []uint64{math.MaxUint32}}, {"flags of the signal", signal + 12, 4, []uint64{4, 1 << 31}},
 		{"reserved of the signal", signal + 24, 4, []uint64{1}}, {"name of the slot", slot, 4, []uint64{0, math.MaxUint32}},
@@ -395,7 +399,7 @@ func moduleAttacks() (list []attack) {
 	for _, cut := range []int{0, 4, 9, 100} {
 		list = append(list, attack{kind: "module", name: fmt.Sprint("the first ", cut, " bytes"), module: built{}.bytes()[:cut], at: inLoading})
 	}
-	for _, f := range []string{module.GrantClock, module.GrantLog, module.GrantMetric, module.GrantStop} {
+	for _, f := range []string{module.GrantLog, module.GrantMetric, module.GrantStop} {
 		granted := slices.DeleteFunc(slices.Clone(everything), func(g string) bool { return g == f })
 		list = append(list, attack{kind: "module", name: "without the grant of " + f, module: built{}.bytes(), grants: granted, at: inLoading, says: []string{"which is not granted"}})
 	}

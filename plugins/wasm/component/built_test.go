@@ -30,7 +30,6 @@ const (
 	stop
 	logLine
 	logEnabled
-	clockNS
 	exit // of WASI, for guests that have it
 )
 

@@ -15,7 +15,10 @@ func unanswered(use string) error {
 	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Component: true, Err: errUnanswered}
 }
 
-var errUnanswered = errors.New("it did not answer the request")
+var (
+	errUnanswered = errors.New("it did not answer the request")
+	errPositive   = errors.New("it returned a status that there is not: want 0 or a negative one, got")
+)
 
 // save keeps the state that a fault goes back to.
 func (g *component) save() {
@@ -57,7 +60,7 @@ func (g *component) failed(err error) bool {
 // leases are released.
 func (g *component) faulted(err error) bool {
 	var fault *env.Fault
-	if !errors.As(err, &fault) || !fault.Poisons() && !errors.Is(err, errUnanswered) {
+	if !errors.As(err, &fault) || !fault.Poisons() && !errors.Is(err, errUnanswered) && !errors.Is(err, errPositive) {
 		return false
 	}
 	g.faults.Inc()

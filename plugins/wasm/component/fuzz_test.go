@@ -27,7 +27,7 @@ const (
 
 // Acts besides the calls of imports, which have their indexes.
 const (
-	actTrap  = iota + clockNS + 1
+	actTrap  = iota + logEnabled + 1
 	actGrow  // by pages
 	actFill  // address, byte, length
 	actStore // address, value
@@ -139,7 +139,7 @@ func FuzzImports(f *testing.F) {
 		bytes.Join([][]byte{message(askMessage, act(lease, argToken), act(actKeep)), message(askBare, act(column, argKept, wordsAt, 5, 0, columnAt), act(release, argKept))}, nil),
 		message(askMessage, act(declare, 1, wordsAt, 5), act(report, 0, 0, 0x40080000), act(timer, 0, 0, 1, 0), act(cancel, 1)),
 		message(askMessage, act(actStore, argColumn, 7), act(actFill, argColumn, 9, 64), act(emit, 0, argMessage), act(actTrap)),
-		message(askNothing, act(emit, 1, argMessage), act(logLine, 3, wordsAt, 16), act(logEnabled, 1), act(clockNS), act(stop, 1)),
+		message(askNothing, act(emit, 1, argMessage), act(logLine, 3, wordsAt, 16), act(logEnabled, 1), act(stop, 1)),
 		bytes.Repeat(message(askSaved, act(actGrow, 2), act(lease, argToken), act(emit, 0, argMessage)), 6),
 		bytes.Repeat(message(askMessage, act(actTrap)), 4),
 		bytes.Join([][]byte{message(askMessage, act(lease, argToken), act(actKeep)), message(askPause, act(emit, 0, argMessage), act(column, argKept, wordsAt, 5, 0, columnAt)),

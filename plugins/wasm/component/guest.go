@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/plugins/wasm/guest"
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 
@@ -96,8 +97,29 @@ func (g *component) Configure(decode func(into any) error) error {
 	return errors.Join(err, asked.Close())
 }
 
+// describeHost describes this host to a guest that asks.
+func describeHost(run *instance) error {
+	if !run.Has(hostabi.ExportHost) {
+		return nil
+	}
+	own := hostabi.HostDesc{Size: hostabi.HostBytes, ABIMajor: hostabi.ComponentABI.Major, ABIMinor: hostabi.ComponentABI.Minor,
+		MaxBlockBytes: trajectory.MaxBlockBytes}
+	b, _ := binary.Append(nil, binary.LittleEndian, &own) // a struct of fixed size always fits
+	at, err := put(run, b)
+	if err != nil {
+		return err
+	}
+	if err := run.Do(hostabi.ExportHost, uint64(at), uint64(len(b))); err != nil {
+		return err
+	}
+	return run.Free(at, uint32(len(b)))
+}
+
 // ask configures an instance and reads its manifest.
 func (g *component) ask(run *instance) error {
+	if err := describeHost(run); err != nil {
+		return err
+	}
 	if err := g.configure(run); err != nil {
 		return err
 	}
@@ -107,6 +129,10 @@ func (g *component) ask(run *instance) error {
 	}
 	if g.manifest, err = hostabi.ParseManifest(text); err != nil {
 		reason := strings.TrimPrefix(err.Error(), hostabi.ErrManifest.Error()+": ")
+		if errors.Is(err, hostabi.ErrTooOld) {
+			return &table.Error{Code: module.CodeFuture, Place: g.source.Use, Reason: fmt.Sprintf("needs a later host than this rlhost, which speaks ABI %v: %s", hostabi.ComponentABI, reason),
+				Help: fmt.Sprintf("update rlhost, or build the guest for ABI %v", hostabi.ComponentABI), Err: err}
+		}
 		return &table.Error{Code: CodeManifest, Place: g.source.Use, Reason: "describes itself wrongly: " + reason,
 			Help: "correct what the guest's rl_manifest writes", Err: err}
 	}
@@ -120,7 +146,7 @@ func (g *component) configure(run *instance) error {
 	if err != nil {
 		return err
 	}
-	_, err = run.Call(hostabi.ExportConfigure, uint64(at), uint64(len(lines)))
+	err = run.Do(hostabi.ExportConfigure, uint64(at), uint64(len(lines)))
 	var refused *statusError
 	if errors.As(err, &refused) && refused.status == hostabi.StatusConfig {
 		return configErrors(g.source.Use, refused.words)
@@ -246,7 +272,7 @@ func introduce(run *instance, id hostabi.Identity, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run.Call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
+	if err := run.Do(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
 		return err
 	}
 	return run.Free(at, uint32(len(b)))
@@ -256,8 +282,7 @@ func introduce(run *instance, id hostabi.Identity, name string) error {
 func (g *component) call(export string, args ...uint64) error {
 	g.keep()
 	g.emitted = 0
-	_, err := g.run.Call(export, args...)
-	return err
+	return g.run.Do(export, args...)
 }
 
 // Snapshot returns the output of rl_snapshot. A guest that faults in it continues from the state before. There is no state while

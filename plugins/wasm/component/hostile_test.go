@@ -19,7 +19,7 @@ import (
 const twoSlices = time.Nanosecond
 
 // everything is all that a component can be granted.
-var everything = []string{module.GrantClock, module.GrantLog, module.GrantMetric, module.GrantStop}
+var everything = []string{module.GrantLog, module.GrantMetric, module.GrantStop}
 
 // hostile is a source with short limits.
 func hostile(t testing.TB, b built) Source {

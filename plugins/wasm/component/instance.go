@@ -83,7 +83,7 @@ func (g *instance) Slot(slot, message uint32) error {
 	if err != nil {
 		return g.fault(err)
 	}
-	if result < 0 {
+	if result != 0 {
 		return g.statusFault(hostabi.ExportSlot, result)
 	}
 	return nil
@@ -92,12 +92,23 @@ func (g *instance) Slot(slot, message uint32) error {
 // Timer calls rl_timer.
 func (g *instance) Timer(timer uint32) error {
 	g.in.CountStep()
-	_, err := g.call(hostabi.ExportTimer, g.module.File.Config.Step, uint64(timer))
+	return g.status(hostabi.ExportTimer, g.module.File.Config.Step, uint64(timer))
+}
+
+// Do calls an export that returns a status, is called rarely and must be there, within the limit on what comes before the first message.
+func (g *instance) Do(export string, args ...uint64) error {
+	return g.status(export, g.module.File.Config.Init, args...)
+}
+
+func (g *instance) status(export string, limit time.Duration, args ...uint64) error {
+	n, err := g.call(export, limit, args...)
+	if err == nil && n != 0 {
+		err = g.statusFault(export, n)
+	}
 	return err
 }
 
-// Call calls an export that is called rarely and must be there, within the limit on what comes before the first message. A negative
-// result is a FaultStatus.
+// Call calls an export that returns a number, as Do does others. A negative one is a FaultStatus.
 func (g *instance) Call(export string, args ...uint64) (uint32, error) {
 	limit := g.module.File.Config.Init
 	n, err := g.call(export, limit, args...)
@@ -255,7 +266,12 @@ func (g *instance) fault(err error) error {
 	return f
 }
 
+// statusFault is the fault of a status other than 0. A positive one has no meaning yet, so the guest has gone wrong.
 func (g *instance) statusFault(export string, result int32) error {
+	if result > 0 {
+		return &env.Fault{Kind: env.FaultOutput, Name: g.name, Source: g.module.File.Path, Call: export, Step: g.in.Steps(), Env: -1, Component: true,
+			Err: fmt.Errorf("%w %d", errPositive, result)}
+	}
 	text := g.in.Words(hostabi.Status(result))
 	return &env.Fault{Kind: env.FaultStatus, Name: g.name, Source: g.module.File.Path, Call: export, Step: g.in.Steps(), Env: -1, Component: true,
 		Err: &statusError{status: hostabi.Status(result), words: g.in.LastText(), text: text}}

@@ -181,7 +181,7 @@ func (s services) Cancel(timer uint32) hostabi.Status { return s.g.timers.cancel
 // Stop asks the run to end.
 func (s services) Stop(reason hostabi.StopReason) hostabi.Status {
 	reasons := map[hostabi.StopReason]core.StopReason{
-		hostabi.StopForReturn: core.StopReturn, hostabi.StopForEnvSteps: core.StopEnvSteps, hostabi.StopForWall: core.StopWallTime,
+		hostabi.StopForOwn: core.StopOwn, hostabi.StopForReturn: core.StopReturn, hostabi.StopForEnvSteps: core.StopEnvSteps, hostabi.StopForWall: core.StopWallTime,
 	}
 	word, ok := reasons[reason]
 	if !ok {

@@ -49,7 +49,7 @@ probation = "1h"
 runtime = "wasm"
 use = "./good.wasm"
 max_restarts = 3
-grants = ["clock", "log", "metric", "stop"]
+grants = ["log", "metric", "stop"]
 limits = { step = "20ms", init = "20ms", memory = "4MiB", compile = "1s", compile_memory = "256MiB" }
 [[wire]]
 signal = "rollout.trajectories"

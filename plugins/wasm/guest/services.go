@@ -28,7 +28,6 @@ func componentCalls() map[string]hostCall {
 	return map[string]hostCall{
 		hostabi.ImportLog:        rlLog,
 		hostabi.ImportLogEnabled: rlLogEnabled,
-		hostabi.ImportClock:      rlClock,
 		hostabi.ImportEmit: served(func(s Services, _ *Instance, stack []uint64) int32 {
 			outcome, err := s.Emit(uint32(stack[0]), uint32(stack[1]))
 			if err != nil {

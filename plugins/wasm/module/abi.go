@@ -34,7 +34,7 @@ var (
 		marker: hostabi.ExportComponentABI, prefix: hostabi.ExportComponentPrefix, older: "rl_component_v1rc",
 		version: hostabi.ComponentABI,
 		exports: hostabi.ComponentExports(), imports: hostabi.ImportComponent,
-		grants: []string{GrantClock, GrantLog, GrantMetric, GrantStop},
+		grants: []string{GrantLog, GrantMetric, GrantStop},
 	}
 )
 

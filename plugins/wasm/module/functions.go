@@ -39,7 +39,7 @@ func HostModules() []HostModule {
 			hostabi.ImportClock: GrantClock, hostabi.ImportMetricEnv: GrantMetric,
 		})},
 		{hostabi.ImportComponent, granted(hostabi.ComponentImports(), map[string]string{
-			hostabi.ImportLog: GrantLog, hostabi.ImportLogEnabled: GrantLog, hostabi.ImportClock: GrantClock,
+			hostabi.ImportLog: GrantLog, hostabi.ImportLogEnabled: GrantLog,
 			hostabi.ImportDeclare: GrantMetric, hostabi.ImportReport: GrantMetric, hostabi.ImportStop: GrantStop,
 		})},
 		{WASI, wasiFunctions()},

@@ -174,7 +174,7 @@ void rlh_observe(rlh_host *host, const char *name, double value);
 // rlh_fail ends the component with an error message for the user. The callback must still return. Any thread.
 void rlh_fail(rlh_host *host, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// rlh_stop_run asks the host to end the run at the next dataset boundary. reason: RLH_LINK_STOP_RETURN, ...
+// rlh_stop_run asks the host to end the run at the next dataset boundary. reason: RLH_LINK_STOP_OWN, ...
 int rlh_stop_run(rlh_host *host, int reason);
 // rlh_boundary is for learners: a dataset has been learned from and its weights are published. It returns when the host
 // is done; snapshot runs within it.

@@ -200,6 +200,8 @@ enum {
 
 // LinkStopReason says why a plugin asks the run to end.
 enum {
+    // one of the component's own
+    RLH_LINK_STOP_OWN = 0,
     RLH_LINK_STOP_RETURN = 1,
     RLH_LINK_STOP_ENV_STEPS = 2,
     RLH_LINK_STOP_WALL = 3,

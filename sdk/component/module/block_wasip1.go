@@ -123,5 +123,5 @@ func (s signal) Emit(m component.Message) (component.Outcome, error) {
 	if n < 0 {
 		return component.Dropped, fmt.Errorf("emit: %v", hostabi.Status(n))
 	}
-	return component.Outcome(n), nil
+	return outcomeOf(n), nil
 }

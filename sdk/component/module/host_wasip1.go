@@ -147,6 +147,7 @@ func (h *host) Stop(r component.StopReason) { hostStop(uint32(stopReasons[r])) }
 
 var stopReasons = map[component.StopReason]hostabi.StopReason{
 	component.StopReturn: hostabi.StopForReturn, component.StopEnvSteps: hostabi.StopForEnvSteps, component.StopWallTime: hostabi.StopForWall,
+	component.StopOwn: hostabi.StopForOwn,
 }
 
 // Fail keeps the first error, which the call that runs returns.

@@ -18,7 +18,7 @@ from .component import Component
 from .handle import handle_text
 from .spec import EnvSpec
 
-_STOP_REASONS = {"return": 1, "env_steps": 2, "wall_time": 3}
+_STOP_REASONS = {"component": 0, "return": 1, "env_steps": 2, "wall_time": 3}
 STATS_SECONDS = 0.5  # least time between two reports of metrics
 
 
@@ -213,7 +213,8 @@ class Host:
         self._link.boundary()
 
     def stop(self, reason: str) -> None:
-        """Asks the host to end the run at the next dataset boundary; reason is return, env_steps or wall_time."""
+        """Asks the host to end the run at the next dataset boundary; reason is return, env_steps, wall_time or
+        component, which is one of its own."""
         self._link.stop_run(_STOP_REASONS[reason])
 
     def fail(self, reason: str) -> None:

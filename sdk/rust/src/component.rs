@@ -340,9 +340,9 @@ pub fn emit(signal: u32, m: &Message) -> Result<(), String> {
 /// Sends a message, that of a lease or one of one's own, and says what became of it.
 pub fn offer(signal: u32, fields: &ComponentMessage) -> Result<Outcome, String> {
     match unsafe { abi::emit(signal, (fields as *const ComponentMessage) as u32) } {
-        abi::OUTCOME_SENT => Ok(Outcome::Sent),
         abi::OUTCOME_PARKED => Ok(Outcome::Parked),
-        0.. => Ok(Outcome::Dropped),
+        abi::OUTCOME_DROPPED => Ok(Outcome::Dropped),
+        0.. => Ok(Outcome::Sent), // of a later version
         _ => Err("a message was not accepted: its block was released, or there were too many".to_string()),
     }
 }
@@ -360,7 +360,7 @@ pub fn cancel_timer(timer: i32) -> bool {
     unsafe { abi::cancel(timer as u32) == 0 }
 }
 
-/// Asks the run to end at the next dataset boundary, for component_abi::STOP_FOR_RETURN and so on; the pipeline must grant "stop".
+/// Asks the run to end at the next dataset boundary, for component_abi::STOP_FOR_OWN and so on; the pipeline must grant "stop".
 pub fn stop_run(reason: u32) -> bool {
     unsafe { abi::stop(reason) == 0 }
 }

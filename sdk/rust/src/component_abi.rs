@@ -52,6 +52,8 @@ pub const OUTCOME_PARKED: i32 = 1;
 pub const OUTCOME_DROPPED: i32 = 2;
 
 // Reasons to end a run.
+/// one of the component's own
+pub const STOP_FOR_OWN: u32 = 0;
 pub const STOP_FOR_RETURN: u32 = 1;
 pub const STOP_FOR_ENV_STEPS: u32 = 2;
 pub const STOP_FOR_WALL: u32 = 3;
@@ -85,8 +87,12 @@ pub struct ComponentSpec {
     pub version: u32,
     pub doc: u32,
     pub licence: u32,
+    /// reserved for descriptions of requests, 0; a host of 1.0 does not look at it
+    pub requests: u32,
+    /// the same
+    pub request_bytes: u32,
     /// reserved, 0
-    pub reserved: [u32; 8],
+    pub reserved: [u32; 6],
 }
 
 const _: () = assert!(size_of::<ComponentSpec>() == 96);
@@ -108,7 +114,9 @@ const _: () = assert!(offset_of!(ComponentSpec, name) == 48);
 const _: () = assert!(offset_of!(ComponentSpec, version) == 52);
 const _: () = assert!(offset_of!(ComponentSpec, doc) == 56);
 const _: () = assert!(offset_of!(ComponentSpec, licence) == 60);
-const _: () = assert!(offset_of!(ComponentSpec, reserved) == 64);
+const _: () = assert!(offset_of!(ComponentSpec, requests) == 64);
+const _: () = assert!(offset_of!(ComponentSpec, request_bytes) == 68);
+const _: () = assert!(offset_of!(ComponentSpec, reserved) == 72);
 
 /// PortDesc describes a signal or a slot.
 #[repr(C)]
@@ -307,6 +315,4 @@ extern "C" {
     pub fn log(level: u32, text: u32, len: u32);
     /// log_enabled: (level) -> 0 or 1.
     pub fn log_enabled(level: u32) -> i32;
-    /// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
-    pub fn clock_ns() -> i64;
 }

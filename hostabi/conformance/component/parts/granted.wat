@@ -3,4 +3,3 @@
 (import "rl_component" "stop" (func $stop (param i32) (result i32)))
 (import "rl_component" "log" (func $log (param i32 i32 i32)))
 (import "rl_component" "log_enabled" (func $log_enabled (param i32) (result i32)))
-(import "rl_component" "clock_ns" (func $clock_ns (result i64)))
