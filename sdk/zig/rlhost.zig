@@ -326,7 +326,8 @@ fn Guest(comptime Env: type) type {
         fn step(env: *anyopaque, rng: *Rng, action: [*]const *anyopaque, obs: [*]const *anyopaque, out: [*]Result) callconv(.c) void {
             Env.step(self(env), rng, moves(action), seen(obs), if (agents > 1) out[0..agents] else &out[0]);
         }
-        fn many(env: *anyopaque, count: u32, r: *const c.Many) callconv(.c) void {
+        fn many(env: *anyopaque, count: u32, rows: *const c.Many) callconv(.c) void {
+            const r = rows.*; // what a step writes cannot change it
             const all: [*]Env = @ptrCast(@alignCast(env));
             for (0..count) |i| {
                 var out: Result = .{};
