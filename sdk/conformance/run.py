@@ -146,7 +146,7 @@ def run(case):
     for mode in case.get("modes", ["same_step"]):
         outcome, said = "runs", ""
         try:
-            env = Env((SET / (case["name"] + ".wasm")).read_bytes(), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]})
+            env = Env((SET / (case["name"] + ".wasm")).read_bytes(), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]} if case["name"] == "reset-param" else None)
             play(env, case, traces.get(case["name"]) or traces[mode])
         except Refused as e:
             outcome, said = "refused", str(e)

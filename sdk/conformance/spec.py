@@ -220,7 +220,7 @@ class Spec:
         arg = self.args.get(name)
         try:
             if arg and arg.kind in (1, 2):
-                value = int(text) if arg.kind == 1 else float(text)
+                value = int(text) if arg.kind == 1 else float.fromhex(text) if "0x" in text else float(text)
                 must(math.isfinite(value) and (arg.min == arg.max == 0 or arg.min <= value <= arg.max), f"{name} is {text}, want {arg.min} to {arg.max}")
                 text = json.dumps(int(value) if value == int(value) else value)
         except ValueError:
