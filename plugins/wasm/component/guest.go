@@ -72,7 +72,8 @@ func (g *component) Manifest() core.Manifest {
 	var m core.Manifest
 	ports := func(list []hostabi.ManifestPort) (ports []core.Port) {
 		for _, p := range list {
-			onLoan := p.Flags&hostabi.PortOnLoan != 0 || core.PayloadOf(p.Payload).Answers
+			known := core.PayloadOf(p.Payload) // the flag is of other payloads
+			onLoan := known.Answers || p.Flags&hostabi.PortOnLoan != 0 && (known.Fields == "" || known.OnLoan)
 			ports = append(ports, core.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: onLoan, Schema: p.Schema})
 		}
 		return ports
