@@ -19,7 +19,7 @@ var componentSentences = []struct{ sentence, tests string }{
 	{"`rl_host` comes before `rl_configure` and may refuse", "host, host-refused, order"},
 	{`The table is lines in the order of their keys; refusals name keys`, "table, table-empty, table-refused, table-changes-ports"},
 	{`Marker, major and needs are read first`, "marker-missing, marker-later, marker-candidate, later-major, needs-unknown, later-flag, later-minor"},
-	{`What is not known is treated by the table above`, "flag-unknown, port-flag-unknown, column-flag-unknown, dtype-unknown, reserved-*, longer-records, requests-reserved, export-unknown, import-unknown"},
+	{`What is not known is treated by the table above`, "flag-unknown, port-flag-unknown, column-flag-unknown, dtype-unknown, reserved-*, longer-records, requests-reserved, export-unknown, import-unknown, optional-*"},
 	{`The manifest has its records, strings and limits`, "name-missing, port-name, ports-257, column-slot, message-size, strings-outside, lengths-differ, export-missing, export-signature"},
 	{`Capabilities need a grant; the clock of WASI needs none; there are no files`, "import-denied, import-granted, clock, random, files"},
 	{`A message is as sent; a token names a block until its slot returns`, "message, no-block, token-over, token-forged"},
