@@ -53,9 +53,9 @@ test-go:
 test-live: tools
 	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Newcomer|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/...
 
-# The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy.
+# The commands of the pages, block by block, and the paths of newcomers from an empty folder to a policy, but for those of test-langs.
 test-docs: tools
-	$(TEST) $(TIMEOUT) -count 1 -run '$(PAGES)' ./cmd/rlhost
+	$(TEST) $(TIMEOUT) -count 1 -run '$(PAGES)' -skip 'TestNewcomer_ReachesTheResult/^($(LANGUAGES))$$' ./cmd/rlhost
 
 # Newcomers in each language that environments are written in, with real toolchains, from an empty folder to a policy; then the guests of
 # the languages that the other targets have no compiler of, and of those without an SDK.
