@@ -120,9 +120,8 @@ func check(path string, m *meter.Module, grants []string, a *ABI) []*table.Error
 		add(CodeCommand, "is a command module (it exports _start)", reactorHelp(m))
 		return found
 	}
-	if version := a.future(m); version != 0 {
-		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, a.version.Major),
-			"update rlhost, or build the guest with an older SDK")
+	if Environments.marked(m) && Components.marked(m) {
+		add(CodeExport, "has the marker of an environment and that of a component", "export one of them: "+hostabi.ExportABI+" or "+hostabi.ExportComponentABI)
 		return found
 	}
 	if version := a.future(m); version != 0 {
