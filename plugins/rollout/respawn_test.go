@@ -229,8 +229,9 @@ func TestRollout_AnAgentThatComesBackBeginsAnew(t *testing.T) {
 		}
 	})
 	r.MustRun(func() bool { return len(r.episodes) >= 40 })
-	last := 16 + 0.9*70 - 6
-	want := []float64{1 + 0.9*2 - 1 + 0.45*(2-2), 2 - 2, 4 + 0.9*50 - 3, none, 8 + 0.9*6 - 5 + 0.45*last, last}
+	delta := func(reward, next, value float64) float64 { return reward + 0.9*next - value }
+	dies, last := delta(2, 0, 2), delta(16, 70, 6)
+	want := []float64{delta(1, 2, 1) + 0.45*dies, dies, delta(4, 50, 3), none, delta(8, 6, 5) + 0.45*last, last}
 	for i := range want {
 		if len(got) != len(want) || math.Abs(got[i]-want[i]) > 2e-3 {
 			t.Fatalf("advantages %v, want %v", got, want)
