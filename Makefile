@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-live test-docs test-guests test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -37,14 +37,15 @@ test: tools test-go
 
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
 # minutes, in that build alone, since make race, test-kills and test-chaos run them without it; the others once more. What the other targets of
-# this file run is in neither.
+# this file run is in neither. The package of SLOW begins first: nothing of it runs side by side.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
+SLOW = ./sdk/python
 LIVE = ^TestSwap|^TestCounts_
-COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes|^TestPage_BuildLinesMakeGuests|^TestReferences_ShowComponents
+EXAMPLES = ./examples/... ./internal/touch ./gpu/gorgonia
 PAGES = ^TestDocs_EveryBlockRuns|^TestNewcomer_
 INTERPRETED = ^TestBackend_ContinuesAfterAnyFailedCall|^TestBenchmarks_CanBeTried
 test-go:
-	$(TEST) $(TIMEOUT) -skip '$(LIVE)|$(COMPILERS)|$(PAGES)|$(INTERPRETED)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(TEST) $(TIMEOUT) -skip '$(LIVE)|^TestMath_|$(PAGES)|$(INTERPRETED)' $(SLOW) $$($(GO) list ./... | grep -vE '$(ONCE)' | grep -vxF "$$($(GO) list $(SLOW) $(EXAMPLES))")
 	$(TEST) $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS)
 
 # The program in the build that poisons free blocks: the tests of LIVE, which change runs, in that build alone; the others once more, but for
@@ -65,9 +66,11 @@ test-langs: tools
 	$(TEST) $(TIMEOUT) -count 1 -v -run 'TestNewcomer_ReachesTheResult/^($(LANGUAGES))$$' ./cmd/rlhost
 	$(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor' ./cmd/rlhost ./examples/plugins
 
-# What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
-test-guests: tools
-	$(TEST) -count 1 -run '$(COMPILERS)' ./cmd/rlhost ./examples/plugins
+# The examples in each language, with what each compiler makes of them, byte by byte, and of the mathematics; a new part of each kind, as the
+# table of the architecture says; the backend whose networks are graphs.
+test-examples: tools
+	$(TEST) $(TIMEOUT) $(EXAMPLES)
+	$(TEST) -count 1 -run '^TestMath_' ./cmd/rlhost
 
 # Ports of PufferLib's environments in C, whose headers (60 MB) are fetched from its package on PyPI.
 test-ports: tools

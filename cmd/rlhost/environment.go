@@ -25,7 +25,7 @@ import (
 type envFlags struct {
 	Env   string            `arg:"" predictor:"pipeline" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE; check takes a pipeline, too."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
-	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
+	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, metric or clock. May be repeated."`
 	Data  string            `placeholder:"DIR" help:"Folder that the module may read, as /data."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 

@@ -99,7 +99,7 @@ func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.copy("entropy.wasm", faultyGuests+"/entropy.wasm")
-	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, "\"./entropy.wasm\"\ngrants = [\"entropy\"]", 1))
+	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, `"./entropy.wasm"`, 1))
 	begins, lines := map[string]int{}, 0 // the first three episodes of an environment
 	for life, args := range [][]string{
 		{"noise.toml", "--set", "train.mode=async", "--set", "run.stop.env_steps=4096"},

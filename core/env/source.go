@@ -26,7 +26,7 @@ type Source struct {
 	Workers int               `toml:"workers" json:"-" doc:"Processes for each batch of environments that run in processes." range:"1 or more"`
 	Args    map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
 	Limits  `toml:"limits"`
-	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock, stop"`
+	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock"`
 	Data    string   `toml:"data" json:"data,omitempty" doc:"Folder that a module may read, as /data; nothing can be written there."`
 	SHA256  string   `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
 	// Wrap lists the wrappers around the environments, the innermost first.

@@ -221,7 +221,7 @@ func TestExamples_AreInTheTable(t *testing.T) {
 		named[m[1]] = true
 	}
 	var names []string
-	for _, pattern := range []string{"*/*.c", "*/main.go", "*/src/*.rs", "*/*.py", "../demos/*/README.md", "../pipelines/*.toml"} {
+	for _, pattern := range []string{"*/*.c", "*/main.go", "*/src/*.rs", "*/*.py", "*/*.zig", "*/*.ts", "../demos/*/README.md", "../pipelines/*.toml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)

@@ -276,7 +276,7 @@ type Component struct {
 // ModuleTable has the keys of the module in [component.NAME] with runtime = "wasm".
 type ModuleTable struct {
 	Use           string        `toml:"use" doc:"Path of the module." default:"required"`
-	Grants        []string      `toml:"grants" doc:"Imports and capabilities that it may use." range:"log, metric, clock, entropy, stop"`
+	Grants        []string      `toml:"grants" doc:"Imports and capabilities that it may use." range:"log, metric, stop"`
 	Limits        ModuleLimits  `toml:"limits"`
 	Data          string        `toml:"data" doc:"Folder that it may read, as /data; nothing can be written there."`
 	SHA256        string        `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`

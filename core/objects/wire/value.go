@@ -15,6 +15,8 @@ type DType uint8
 // Element types beyond hostabi.DType.
 const (
 	AnyDType   DType = 0 // of a track that takes all types
+	F16        DType = 6
+	BF16       DType = 7
 	U16        DType = 16
 	U32        DType = 17
 	U64        DType = 18
@@ -28,7 +30,7 @@ const (
 // Size returns the bytes of one element, or 0 for a type that does not exist.
 func (d DType) Size() int {
 	switch d {
-	case U16:
+	case U16, F16, BF16:
 		return 2
 	case U32:
 		return 4
@@ -47,6 +49,10 @@ func (d DType) String() string {
 	switch d {
 	case AnyDType:
 		return "any"
+	case F16:
+		return "f16"
+	case BF16:
+		return "bf16"
 	case U16:
 		return "u16"
 	case U32:
