@@ -92,7 +92,7 @@ func DidYouMean(name, format, what string, candidates []string) string {
 	if c, ok := Nearest(name, candidates); ok {
 		return fmt.Sprintf("did you mean "+format+"?", c)
 	}
-	if len(candidates) == 0 || len(candidates) > 13 {
+	if len(candidates) == 0 || len(candidates) > 14 {
 		return ""
 	}
 	return what + ": " + strings.Join(slices.Compact(slices.Sorted(slices.Values(candidates))), ", ")

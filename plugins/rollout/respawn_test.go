@@ -292,6 +292,7 @@ func TestRollout_InfosAtResetCountWithTheEpisodeThatBegins(t *testing.T) {
 func TestRollout_AnInfoAtResetThatIsNoNumberIsNamed(t *testing.T) {
 	p := newSoloists(3, false)
 	p.spec.Tensors = append(p.spec.Tensors, hostabi.Tensor{Role: hostabi.RoleResetInfo, DType: hostabi.F32, Path: "born", Flags: hostabi.TensorPerAgent})
+	p.tells = true
 	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon, c.MaxRestarts = 2, 1, 4, 0 }})
 	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {
 		if q.T == 0 {
