@@ -72,7 +72,7 @@ type play struct {
 // natively returns the trace that a native build of an environment prints.
 func (p play) natively(t *testing.T, program string) string {
 	t.Helper()
-	args := []string{fmt.Sprintf("envs=%d", p.envs), fmt.Sprintf("steps=%d", p.steps), fmt.Sprintf("seed=%d", p.seed)}
+	args := []string{fmt.Sprintf("envs=%d", p.envs), fmt.Sprintf("steps=%d", p.steps), fmt.Sprintf("seed=%d", p.seed), "trace=yes"}
 	for key, value := range p.args {
 		args = append(args, key+"="+value)
 	}
