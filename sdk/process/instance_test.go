@@ -1,6 +1,8 @@
 package process
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -57,6 +59,69 @@ func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 	}
 	if _, err := r.server.call(t.Context(), native.MethodConfigure, []byte("{")); codeOf(err) != native.CodeInvalid {
 		t.Errorf("half a document: %v", err)
+	}
+}
+
+// later is a field that no document has.
+const later = `"of_a_later_version":{"a":[1,{"b":null}],"kind":"x"}`
+
+func TestDocuments_FieldsOfALaterVersionAreIgnored(t *testing.T) {
+	r := newRig(t, probes())
+	m := probes().Kinds["probe"]().Manifest()
+	for _, step := range []struct{ method, doc string }{
+		{native.MethodDescribe, "{" + later + "}"},
+		{native.MethodConfigure, fmt.Sprintf(`{"kind":"probe","name":"probe","holder":%d,"run":{"seed":18446744073709551615,%s},%s}`, r.holder, later, later)},
+		{native.MethodStart, "{" + later + "}"},
+	} {
+		if _, err := r.server.call(t.Context(), step.method, []byte(step.doc)); err != nil {
+			t.Fatalf("%s: %v", step.method, err)
+		}
+	}
+	if seed := r.server.instance.host.Run.Seed; seed != math.MaxUint64 {
+		t.Errorf("seed %d", seed)
+	}
+	r.join(m)
+	r.run()
+	a, err := r.arenas.Add(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := a.Share()
+	frame := fmt.Sprintf(`{"arena":{"id":%d,"name":"blocks","blocks":1,"block_bytes":64,%s},%s}`, sh.ID, later, later)
+	for doc, files := range map[string][]int{frame: {sh.WordsFD, sh.DataFD}, "{" + later + "}": nil} {
+		if err := r.wire.Send([]byte(doc), files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.link.Post(hostabi.Message{Slot: hostabi.LinkRun + 1}) // a control message of a later version, ignored, too
+	sum := number(plugintest.BlockSum)
+	sum.Handle = plugintest.Commit(t, a, func(block []byte) {
+		clear(block)
+		block[0] = 7
+	})
+	r.tell(onBlock, sum)
+	if got := r.hear(numbers); got.Inline[0] != 7 {
+		t.Errorf("got %+v", got)
+	}
+	if err := a.Release(sum.Handle); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.server.call(t.Context(), native.MethodPause, []byte(`{"number":1,`+later+"}")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDocuments_FieldsOfALaterVersionAreIgnoredByEnvironments(t *testing.T) {
+	doc := []byte("{" + later + "}")
+	for name, read := range map[string]func() error{
+		"Source":       func() error { _, err := read[env.Source](doc); return err },
+		"EnvBatch":     func() error { _, err := read[native.EnvBatch](doc); return err },
+		"EnvStateCall": func() error { _, err := read[native.EnvStateCall](doc); return err },
+		"StateSize":    func() error { _, err := read[native.StateSize](doc); return err },
+	} {
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

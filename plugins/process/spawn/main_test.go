@@ -35,6 +35,9 @@ func playRole(role string) {
 		rig.Serve(native.Version+1, rig.Answers{})
 	case "another-abi":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: native.Description{ABI: "99.0"}})
+	case "later":
+		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: json.RawMessage(`{"abi":"` + native.ABI + `","of_a_later_version":{"sdk":1},
+			"capabilities":["of_a_later_version"],"kinds":[{"name":"thing","of_a_later_version":[],"slots":[{"name":"in","payload":"x","of_a_later_version":1}]}]}`)})
 	case "prints":
 		fmt.Println("Loading the native library of something ...")
 		rig.Serve(native.Version, rig.Answers{})

@@ -67,6 +67,18 @@ func TestDescribe_AsksAndKeepsTheAnswer(t *testing.T) {
 	}
 }
 
+func TestDescribe_FieldsOfALaterVersionAreIgnored(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	d, err := r.Describe(t.Context(), self(t, "later"))
+	if err != nil || len(d.Kinds) != 1 || len(d.Kinds[0].Slots) != 1 || d.Kinds[0].Slots[0].Name != "in" {
+		t.Errorf("description %+v, %v", d, err)
+	}
+	f, err := readFrame([]byte(`{"of_a_later_version":1,"fail":{"reason":"full","of_a_later_version":{}}}`))
+	if err != nil || f.Fail == nil || f.Fail.Reason != "full" {
+		t.Errorf("frame %+v, %v", f, err)
+	}
+}
+
 // A Python without a plugin's packages is named, with the line that installs them and how to name another Python.
 func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
 	python, args := rig.Gymnasium(t)

@@ -84,6 +84,9 @@ class InProcess:
         self.worker.close()
 
 
+LATER = {"of_a_later_version": [{"use": None}]}  # ignored
+
+
 class EnvHost:
     """One worker process with a batch of environments, or one in this process."""
 
@@ -91,12 +94,12 @@ class EnvHost:
                  own_process=True, module=GYMNASIUM):
         self.host = FakeHost([sys.executable, "-m", module], environment).connect() if own_process else InProcess(module)
         try:
-            loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}})
+            loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}, **LATER})
             self.spec = rlhost.EnvSpec.unpack(base64.b64decode(loaded["spec"]["describe"]))
             self.hash = loaded["hash"]
             self.scratch = self.host.call("EnvMake", {
                 "name": "rollout[0]", "envs": envs, "first_env": first_column, "autoreset": autoreset, "seed": 1,
-                "first_column": first_column, "block_envs": block_envs or envs})
+                "first_column": first_column, "block_envs": block_envs or envs, **LATER})
         except BaseException:
             self.host.close()
             raise
@@ -114,7 +117,7 @@ class EnvHost:
     def share(self, blocks):
         """Announces a file of blocks."""
         self.host.send_frame({"file": {"number": blocks.number, "bytes": blocks.bytes * len(blocks.columns),
-                                       "schema": blocks.schema}}, [blocks.fd])
+                                       "schema": {**blocks.schema, **LATER}, **LATER}, **LATER}, [blocks.fd])
 
     def ask(self, slot, t=0, kind=0, inline=(0, 0)):
         """Sends a call without waiting for the answer."""

@@ -84,6 +84,24 @@ class ComponentTest(unittest.TestCase):
             gauges.update(stats.get("gauges", {}))
         self.assertEqual(host.shutdown(), 0)
 
+    def test_fields_of_a_later_version_are_ignored(self):
+        later = {"of_a_later_version": {"a": [1, {"kind": None}]}}
+        arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
+        host = self.host()
+        self.assertEqual([k["name"] for k in host.call("Describe", later)["kinds"]], ["count", "wrong"])
+        host.send_frame(later)
+        host.send_frame({"arena": {**arena.document(), **later}, **later}, [arena.words_fd, arena.data_fd])
+        run = {"name": "test", "seed": 2**64 - 1, "dir": "", "synchronous": False, **later}
+        self.assertEqual(host.configure("count", run=run, **later)["errors"], [])
+        host.arenas[1] = arena
+        start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
+        host.grant_arena()
+        start.result(10)
+        for slot in (0xFF07, 0xFF25):  # control messages, ignored, too
+            host.send(Message(slot=slot))
+        host.send(Message(handle=fill(arena, 2)))
+        self.assertEqual(host.receive().signal, 0)
+
     def test_a_column_is_written_where_its_slot_has_the_grant(self):
         for grants in [{"on_trajectories": ["reward"]}, {"on_others": ["reward"]}, None]:
             arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())

@@ -83,6 +83,19 @@ static void test_arenas_are_known_before_their_messages(void) {
     close_play(&p);
 }
 
+static void test_fields_of_a_later_version_are_ignored(void) {
+    struct play p = open_play(NULL);
+    const int fds[] = {p.arena.words, p.arena.data};
+    say(&p, "{\"of_a_later_version\":{\"removed\":9}}", NULL, 0);
+    say(&p, "{\"of_a_later_version\":{\"id\":1},\"arena\":{\"of_a_later_version\":[{\"id\":2}],\"call\":0,\"id\":9,\"name\":\"nine\","
+            "\"blocks\":2048,\"block_bytes\":100,\"read_only\":false,\"schema\":{\"kind\":\"tensors\",\"of_a_later_version\":1,\"columns\":["
+            "{\"of_a_later_version\":{},\"name\":\"x\",\"dtype\":\"f32\",\"rows\":1,\"envs\":1,\"elems\":1,\"shape\":[],\"offset\":0,"
+            "\"stride_t\":4,\"stride_env\":4,\"stride_elem\":4}]}}}", fds, 2);
+    rlh_arena *a = rlh_arena_of(p.host, (uint64_t)9 << 56 | 1);
+    CHECK(a != NULL && rlh_column(a, "x") != NULL);
+    close_play(&p);
+}
+
 static void test_claims_last_until_acknowledged(void) {
     struct play p = open_play(NULL);
     announce(&p);
@@ -290,6 +303,7 @@ static void test_the_end_of_the_host_is_seen(void) {
 
 void unit_link(void) {
     test_arenas_are_known_before_their_messages();
+    test_fields_of_a_later_version_are_ignored();
     test_claims_last_until_acknowledged();
     test_acknowledgements_go_out_when_due();
     test_emit_waits_at_the_window();

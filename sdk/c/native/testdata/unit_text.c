@@ -101,9 +101,9 @@ static void test_columns_lie_in_the_block(void) {
 }
 
 static void test_configuration_is_read(void) {
-    const char *doc = "{\"kind\":\"k\",\"name\":\"k[1]\",\"id\":9,\"index\":1,\"count\":2,\"holder\":4,"
+    const char *doc = "{\"of_a_later_version\":{\"name\":\"x\",\"run\":[1]},\"kind\":\"k\",\"name\":\"k[1]\",\"id\":9,\"index\":1,\"count\":2,\"holder\":4,"
                       "\"config\":{\"a\":1,\"b\":{\"c\":\"x=y\\nz\",\"l\":[1,\"two\",2.5],\"e\":[]},\"d\":\"\",\"e\":true,\"f\":2.5,"
-                      "\"bad\":\"2x\",\"none\":null},\"run\":{\"name\":\"r\",\"seed\":18446744073709551615,"
+                      "\"bad\":\"2x\",\"none\":null},\"run\":{\"of_a_later_version\":[null],\"name\":\"r\",\"seed\":18446744073709551615,"
                       "\"dir\":\"/tmp\",\"synchronous\":true},\"check_only\":false}";
     rlh_host host = {0};
     CHECK_EQUAL(rlh_host_configure(&host, "{", 1), RLH_ERR_INVALID);
