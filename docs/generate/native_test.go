@@ -237,6 +237,13 @@ func TestNative_PackedNumbersAreAsTheSourcesPackThem(t *testing.T) {
 	}
 }
 
+func TestLimits_HaveTheHoldersOfArenas(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reference/limits.md")
+	if want := fmt.Sprintf("| Processes with native components at a time | %d |", hostabi.MaxHolder); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("limits.md does not say %q (%v)", want, err)
+	}
+}
+
 // documents are the documents that no other one has as a field.
 var documents = []reflect.Type{
 	reflect.TypeFor[native.Description](), reflect.TypeFor[native.Configuration](), reflect.TypeFor[native.Configured](),

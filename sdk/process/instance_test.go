@@ -57,6 +57,9 @@ func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 	if codeOf(err) != native.CodeInvalid {
 		t.Errorf("another kind: %v", err)
 	}
+	if _, err := r.server.call(t.Context(), "OfALaterVersion", []byte("{}")); codeOf(err) != native.CodeUnsupported {
+		t.Errorf("a call of a later version: %v", err)
+	}
 	if _, err := r.server.call(t.Context(), native.MethodConfigure, []byte("{")); codeOf(err) != native.CodeInvalid {
 		t.Errorf("half a document: %v", err)
 	}

@@ -88,6 +88,9 @@ class ComponentTest(unittest.TestCase):
         later = {"of_a_later_version": {"a": [1, {"kind": None}]}}
         arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
         host = self.host()
+        with self.assertRaises(grpc.RpcError) as caught:
+            host.call("OfALaterVersion")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
         self.assertEqual([k["name"] for k in host.call("Describe", later)["kinds"]], ["count", "wrong"])
         host.send_frame(later)
         host.send_frame({"arena": {**arena.document(), **later}, **later}, [arena.words_fd, arena.data_fd])
