@@ -105,7 +105,7 @@ func TestDecode_NamesTheErrors(t *testing.T) {
 		`{"inner": {"valve": 1}}`:      {Key: "inner.valve", Reason: "is not a key of this table", Help: "did you mean `value`?", Code: "E002"},
 		`{"args": {"a": 1}}`:           {Key: "args.a", Reason: "must be a string", Help: `write "1"`, Code: "E003"},
 		`{"level": "low"}`:             {Key: "level", Reason: "want high", Code: "E005"},
-		`{"Hidden": 1}`:                {Key: "Hidden", Code: "E002", Reason: "is not a key of this table"},
+		`{"Hidden": 1}`:                {Key: "Hidden", Code: "E002", Reason: "is not a key of this table", Help: "keys: args, common, default, flag, float, inner, int, level, list, memory, optional, small, wait, word"},
 	} {
 		err := decodeDoc(t, doc, new(settings))
 		list := All(err)

@@ -155,7 +155,7 @@ class Probe(rlhost.Component):
         self.lease(m, keep=True)
 
     def stop_run(self, m):
-        self.host.stop(["", "return", "env_steps", "wall_time"][m.inline[0] % 4])
+        self.host.stop(["component", "return", "env_steps", "wall_time"][m.inline[0] % 4])
 
     def boundary(self, m):
         self.host.boundary()
