@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,6 +110,7 @@ func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	}
 	m := newManager(t, w.path("notify"))
 	w.env = append(w.env, "NOTIFY_SOCKET="+w.path("notify"), "WATCHDOG_USEC=200000")
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // tests under nohup ignore it, and so would their children
 	j := w.host(words[2:]...)
 	testkit.Until(t, "the manager hears that it is ready", func() bool { return m.count("READY=1") == 1 }, j.output)
 	m.hears(j, "WATCHDOG=1", func() {})
