@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -24,9 +26,16 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
+// standardInput is the word for a pipeline that comes over standard input.
+const standardInput = "-"
+
 // readGraph reads and checks a pipeline file and prints everything that is wrong with it, and the warnings of a good one.
 func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, error) {
-	src, err := readPipeline(file)
+	read := readPipeline
+	if file == standardInput {
+		file, read = graph.StandardInput, readStandardInput
+	}
+	src, err := read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +67,25 @@ func readPipeline(file string) ([]byte, error) {
 	return runs.Upgraded(file, src), nil
 }
 
+// readStandardInput returns the text of a pipeline from standard input.
+func readStandardInput(name string) ([]byte, error) {
+	src, err := io.ReadAll(io.LimitReader(os.Stdin, graph.MaxBytes+1))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", name, err)
+	case len(src) > graph.MaxBytes:
+		err = tooLong(name)
+	default:
+		return src, nil
+	}
+	return nil, fail(exitConfig, err)
+}
+
+// tooLong is the error of a text that is too long for a pipeline.
+func tooLong(file string) error {
+	return fmt.Errorf("%s: error[E001]: it has more than %d bytes\n  help: a pipeline has a few kilobytes; is it the right file?", file, graph.MaxBytes)
+}
+
 // readText returns the text of a pipeline file as it is.
 func readText(file string) ([]byte, error) {
 	if err := notPipeline(file, (&results.Folder{}).Dir(), builtin.Names()); err != nil {
@@ -68,7 +96,7 @@ func readText(file string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%s: error[E012]: no such file\n  help: %s", file, nearby(file))
 	case errors.Is(err, files.ErrTooLarge):
-		err = fmt.Errorf("%s: error[E001]: it has more than %d bytes\n  help: a pipeline has a few kilobytes; is it the right file?", file, graph.MaxBytes)
+		err = tooLong(file)
 	case err != nil:
 		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err)
 	default:

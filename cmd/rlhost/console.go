@@ -35,7 +35,7 @@ func (p *program) onScreen(json bool) *program {
 // request.
 func (t *training) output() runner.Output {
 	return runner.Output{
-		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Color: t.colored(), Queues: t.queues,
+		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Metrics: t.command.Metrics, Color: t.colored(), Queues: t.queues,
 		Width: func() int {
 			width, _ := screenSize()
 			return width

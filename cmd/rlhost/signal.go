@@ -53,6 +53,9 @@ func (p *program) interruptible(do onSignals) (ctx context.Context, stop func())
 	}
 }
 
+// terminate asks this process to end.
+func terminate() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) } // the process is there
+
 // awaitRequests takes the first request to end, which ends the context, and the second, which ends the process.
 func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelCauseFunc, parting func()) {
 	first, ok := <-signals

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 type trainCommand struct {
-	Pipeline      string   `arg:"" optional:"" predictor:"pipeline" help:"Pipeline file; default ./pipeline.toml."`
+	Pipeline      string   `arg:"" optional:"" predictor:"pipeline" help:"Pipeline file; default ./pipeline.toml; - is standard input."`
 	Set           []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
 	Resume        string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	ResumeOrStart bool     `xor:"start,seeds" help:"Go on with the newest run of the file's name, with its own pipeline; begin one where there is none, and do nothing where that has come to its end. For service managers."`
@@ -25,10 +26,12 @@ type trainCommand struct {
 	Reset         []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin from scratch: optimizer, value (and with it the optimizer), normalizer."`
 	Policy        string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
 	runsFlag
-	Seeds   string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
-	Jobs    int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
-	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
-	JSON    bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
+	Seeds    string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
+	Jobs     int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
+	Require  string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
+	JSON     bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
+	Attached int    `placeholder:"PID" help:"End as SIGTERM does when that process ends, which started this one."`
+	Metrics  bool   `help:"With --json: also an object with the event \"metrics\" for each line of the run's metrics."`
 }
 
 // Help shows how train is called.
@@ -41,6 +44,7 @@ reloads the file; where standard input is a terminal it means that this is gone,
   rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
   rlhost train --resume cartpole
   rlhost train --resume-or-start
+  rlhost train - --json --metrics <my.toml
   rlhost train --seeds 0-9 --require 'eval_return>=475'
   rlhost train --resume cartpole/4 --seeds 0-19
   rlhost train --init-from cartpole/3 --reset optimizer,value`
@@ -74,6 +78,9 @@ func (c *trainCommand) Run(p *program) error {
 	if c.Pipeline != "" && c.Resume != "" {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
 	}
+	if c.Metrics && !c.JSON {
+		return fail(exitUsage, errors.New("--metrics goes with --json"))
+	}
 	if s, err := t.openSet(); s != nil || err != nil {
 		return t.trainSeeds(s, err)
 	}
@@ -84,6 +91,9 @@ func (c *trainCommand) Run(p *program) error {
 	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
 	ctx, stop := t.interruptible(onSignals{parting: t.parting, hangup: t.reload})
 	defer stop()
+	if err := c.attach(); err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, func() { _ = t.manager.Stopping("saving") })() // attend finds out if no manager listens
 	err = t.train(ctx)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
@@ -98,6 +108,17 @@ func (c *trainCommand) Run(p *program) error {
 	err = t.also(err, t.engines.Close())
 	t.endFailed(err)
 	return err
+}
+
+// attach makes this process end with the one that it is attached to. Signals are taken by now.
+func (c *trainCommand) attach() error {
+	if c.Attached == 0 {
+		return nil
+	}
+	if err := ipc.WhenEnds(c.Attached, terminate); err != nil {
+		return fail(exitUsage, fmt.Errorf("--attached: %w", err))
+	}
+	return nil
 }
 
 func (t *training) train(ctx context.Context) error {

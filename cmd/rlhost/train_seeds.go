@@ -42,6 +42,8 @@ func (t *training) openSet() (*runs.Set, error) {
 	switch {
 	case c.Resume != "" && list != nil:
 		return nil, fail(exitUsage, fmt.Errorf("%s is no set: --seeds with --resume adds seeds to one, such as cartpole/4; rlhost runs lists them", c.Resume))
+	case list != nil && c.Pipeline == standardInput:
+		return nil, fail(exitUsage, errors.New("each seed reads the pipeline again, which standard input allows once: write it to a file"))
 	case list != nil:
 		return t.newSet(list)
 	case c.Jobs != 0:
@@ -79,6 +81,9 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 	t.program = t.onScreen(t.command.JSON).outlasting()
 	ctx, stop := t.interruptible(onSignals{parting: func() {}})
 	defer stop()
+	if err := t.command.attach(); err != nil {
+		return err
+	}
 	jobs := cmp.Or(t.command.Jobs, runtime.GOMAXPROCS(0))
 	view := &seeds.View{Out: t.out, Set: set, Terminal: t.screen != nil, Size: screenSize, JSON: t.command.JSON}
 	trainer := seeds.Trainer{Program: program, Set: set, Jobs: jobs, Threads: max(1, runtime.GOMAXPROCS(0)/jobs), Observe: view.Observe}

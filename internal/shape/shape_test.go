@@ -96,7 +96,7 @@ pipeline/session pipeline/bench
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
+golang.org/x/sys/unix:          core/shm core/ipc plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm/internal/codecache
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/linear

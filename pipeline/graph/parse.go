@@ -6,6 +6,9 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
+// StandardInput is the file of a pipeline that was read from standard input. Its relative paths start at the working directory.
+const StandardInput = "<stdin>"
+
 // Parse reads and checks a pipeline without loading anything but an environment whose preset has to suit it. file is only used for messages and as the base of relative paths; files that it
 // extends are read. The error is of type Problems: all errors, found in one pass, and all warnings. A graph has its warnings.
 func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {

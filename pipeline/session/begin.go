@@ -272,7 +272,7 @@ func (s *Session) describe() error {
 	if err := s.run.Lead(s.policy.Name); err != nil {
 		return err
 	}
-	file, err := filepath.Abs(s.graph.File)
+	file, err := fileOf(s.graph)
 	if err != nil {
 		return err
 	}
@@ -293,6 +293,14 @@ func (s *Session) describe() error {
 	}
 	s.tell(e)
 	return nil
+}
+
+// fileOf returns the file that a pipeline can be read from again, or nothing.
+func fileOf(g *graph.Graph) (string, error) {
+	if g.File == graph.StandardInput {
+		return "", nil
+	}
+	return filepath.Abs(g.File)
 }
 
 // interpreterOf returns the program that plays a pipeline's environments without a [plugin] table, or nothing.

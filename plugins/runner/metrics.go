@@ -44,7 +44,7 @@ func (rn *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
 
 // writeMetrics writes a row: the learners' reports, the windows, and all counters of the host.
 func (rn *Runner) writeMetrics(names []string, values []float64) {
-	if len(rn.log.metrics) == 0 {
+	if len(rn.log.metrics) == 0 && !rn.out.Metrics {
 		return
 	}
 	now := time.Now()
@@ -87,6 +87,9 @@ func (rn *Runner) writeMetrics(names []string, values []float64) {
 	}
 	for _, l := range rn.log.metrics {
 		rn.log.report(l.write(now, rn.trained, r.metrics))
+	}
+	if rn.out.Metrics {
+		_, _ = rn.screen.Write(appendRow([]byte(`{"event":"metrics",`), r.metrics))
 	}
 }
 

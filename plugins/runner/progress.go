@@ -28,6 +28,7 @@ type Output struct {
 	Terminal bool
 	Width    func() int // columns of the terminal, asked each time; nil or 0 or less = 80
 	JSON     bool       // one JSON object a line instead, also where the file does not list console
+	Metrics  bool       // with JSON: also a line for each row of metrics, with the event "metrics" before them
 	Color    bool       // dim labels; the Output's maker must check NO_COLOR
 	// Queues returns the depths of the queues to show; nil = none. It is called on the runner's loop.
 	Queues func() []Queue
@@ -57,6 +58,8 @@ func (o Output) withDefaults() Output {
 type progress struct {
 	Event         string   `json:"event"`
 	WallSeconds   float64  `json:"wall_seconds"`
+	Done          *float64 `json:"done"`         // share of the run, by its rule that ends it first
+	SecondsLeft   *float64 `json:"seconds_left"` // at the pace of the last minute
 	EnvSteps      uint64   `json:"env_steps"`
 	EnvStepsMade  uint64   `json:"env_steps_made"`
 	PerSecond10   float64  `json:"env_steps_per_s_10"`
@@ -99,8 +102,9 @@ func (rn *Runner) show() {
 }
 
 func (rn *Runner) progress() progress {
+	done, left := rn.done()
 	return progress{
-		Event: "progress", WallSeconds: rn.wall().Seconds(),
+		Event: "progress", WallSeconds: rn.wall().Seconds(), Done: known(done), SecondsLeft: known(left),
 		EnvSteps: rn.trained, EnvStepsMade: rn.envStepsMade(),
 		PerSecond10: rn.rate.PerSecond(shortWindow), PerSecond60: rn.rate.PerSecond(longWindow),
 		Episodes: rn.window.Episodes(), MeanReturn: known(rn.window.Mean()), StdReturn: known(rn.window.Std()),
@@ -109,6 +113,33 @@ func (rn *Runner) progress() progress {
 		KL: rn.reported("losses/approx_kl"), ClipFraction: rn.reported("losses/clipfrac"),
 		Entropy: rn.reported("losses/entropy"), LogErrors: rn.log.errors.Value(),
 	}
+}
+
+// done returns which share of the run is done and how many seconds are left, by the rule on env steps or on time that ends it first. Both are
+// NaN without such rules; a return may end it before.
+func (rn *Runner) done() (share, left float64) {
+	share, left = math.NaN(), math.NaN()
+	stop, rate := &rn.h.Run.Stop, rn.rate.PerSecond(longWindow)
+	if stop.EnvSteps > 0 {
+		share = float64(rn.trained) / float64(stop.EnvSteps)
+		if rate > 0 {
+			left = float64(stop.EnvSteps-min(rn.trained, stop.EnvSteps)) / rate
+		}
+	}
+	if stop.WallTime > 0 {
+		wall := rn.wall()
+		share = orOther(share, wall.Seconds()/stop.WallTime.Seconds(), math.Max)
+		left = orOther(left, max(0, stop.WallTime-wall).Seconds(), math.Min)
+	}
+	return min(share, 1), left
+}
+
+// orOther combines two numbers of which the first may be unknown.
+func orOther(a, b float64, both func(a, b float64) float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return both(a, b)
 }
 
 func (rn *Runner) showJSON() {
@@ -145,11 +176,14 @@ func (rn *Runner) fields() []field {
 	p := rn.progress()
 	fields := []field{
 		{"", time.Now().Format(time.TimeOnly)},
-		{"env steps", short(float64(p.EnvSteps))},
+		{"env steps", rn.shownEnvSteps(&p)},
 		{"return", rn.shownReturn(&p)},
 		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
 		{"length", decimals(p.EpisodeLength, 0)},
 		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
+	}
+	if p.SecondsLeft != nil {
+		fields = slices.Insert(fields, 2, field{"left", (time.Duration(*p.SecondsLeft) * time.Second).String()})
 	}
 	for _, q := range p.Queues {
 		fields = append(fields, field{q.Name, fmt.Sprintf("%d/%d", q.Queued, q.Depth)})
@@ -160,6 +194,14 @@ func (rn *Runner) fields() []field {
 		fields = slices.Insert(fields, 1, field{"log errors", strconv.FormatUint(p.LogErrors, 10)})
 	}
 	return fields
+}
+
+// shownEnvSteps shows the env steps, and where the run ends by them, of how many.
+func (rn *Runner) shownEnvSteps(p *progress) string {
+	if all := rn.h.Run.Stop.EnvSteps; all > 0 {
+		return short(float64(p.EnvSteps)) + "/" + short(float64(all))
+	}
+	return short(float64(p.EnvSteps))
 }
 
 // quietEnvSteps is after how many env steps without the end of an episode the line says so.

@@ -228,3 +228,54 @@ func TestOthersWriteAboveTheLiveLine(t *testing.T) {
 	step(s.Leave, "")
 	step(write("after\n"), "after\n")
 }
+
+// The share that is done and the time that is left are those of the rule that ends the run first.
+func TestProgress_TellsHowFarTheRunIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop       component.StopRule
+		done, left any
+	}{
+		"no rule":    {component.StopRule{}, nil, nil},
+		"env steps":  {component.StopRule{EnvSteps: 8192}, 0.25, 3.0},
+		"wall time":  {component.StopRule{WallTime: 4 * time.Second}, 0.25, 3.0},
+		"both":       {component.StopRule{EnvSteps: 8192, WallTime: 2 * time.Second}, 0.5, 1.0},
+		"past them":  {component.StopRule{EnvSteps: 1024}, 1.0, 0.0},
+		"by returns": {component.StopRule{Window: 2}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := start(t, setup{run: component.Run{Stop: c.stop}, envs: 1, output: Output{JSON: true}})
+				g.episode(0, 1, 2048)
+				g.update(2048)
+				time.Sleep(time.Second)
+				g.end()
+				got := lines(t, g.out.String())[0]
+				if got["done"] != c.done || got["seconds_left"] != c.left {
+					t.Errorf("done %v, %v seconds left; want %v and %v", got["done"], got["seconds_left"], c.done, c.left)
+				}
+			})
+		})
+	}
+}
+
+// Each row of metrics is a line of its own on request, with the numbers of metrics.jsonl, also where that is not written.
+func TestMetrics_AreToldOnRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, setup{envs: 1, output: Output{JSON: true, Metrics: true}, config: func(c *config) { c.Log = nil }})
+		g.update(2048, 0.75, 2, 0.0112, 0.1234, 0.5812)
+		g.update(4096, 0.75, 2, 0.0112, 0.1234, 0.5812)
+		g.end()
+		var steps []any
+		for _, line := range lines(t, g.out.String()) {
+			if line["event"] == "metrics" {
+				steps = append(steps, line["global_step"])
+				if line["losses/entropy"] != 0.5812 {
+					t.Errorf("entropy is %v", line["losses/entropy"])
+				}
+			}
+		}
+		if len(steps) != 2 || steps[0] != 2048.0 || steps[1] != 4096.0 {
+			t.Errorf("metrics at %v", steps)
+		}
+	})
+}
