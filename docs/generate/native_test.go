@@ -262,8 +262,12 @@ func (w writer) typeOf(typ reflect.Type) string {
 		return "any"
 	case typ == reflect.TypeFor[[]byte]():
 		return "base64"
+	case typ == reflect.TypeFor[native.U64]():
+		return "decimal"
 	}
 	switch typ.Kind() {
+	case reflect.Uint64:
+		return "count"
 	case reflect.String:
 		return "text"
 	case reflect.Bool, reflect.Int:

@@ -1,4 +1,4 @@
-// Package native is the control protocol of native plugins, version 1: how a plugin process is started, what it
+// Package native is the control protocol of native plugins, version 2: how a plugin process is started, what it
 // inherits, the calls of its control service, and the frames of the wire socket.
 //
 // A plugin is started by hashicorp/go-plugin with the environment variable Cookie, and answers with go-plugin's

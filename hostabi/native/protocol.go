@@ -4,7 +4,7 @@ import "encoding/json"
 
 // Version is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
 // answers with one of them.
-const Version = 1
+const Version = 2
 
 // Values of go-plugin's handshake. The cookie is no secret: it tells a user who starts a plugin by hand that this
 // is not how it is used.
@@ -95,7 +95,7 @@ type Port struct {
 	Payload string `json:"payload"`
 	Doc     string `json:"doc"`
 	OnLoan  bool   `json:"on_loan"`
-	Schema  uint64 `json:"schema,omitempty"`
+	Schema  U64    `json:"schema,omitempty"`
 }
 
 // Configuration is everything that an instance of a component needs to be configured.
@@ -136,7 +136,7 @@ type Configuration struct {
 // Run is the part that all components of a run share; see component.Run.
 type Run struct {
 	Name         string   `json:"name"`
-	Seed         uint64   `json:"seed"`
+	Seed         U64      `json:"seed"`
 	Policy       string   `json:"policy,omitempty"` // the leading one
 	Dir          string   `json:"dir"`
 	Synchronous  bool     `json:"synchronous"`
@@ -220,16 +220,16 @@ type WaitingList struct {
 
 // Waiting is one such message; see hostabi.Message.
 type Waiting struct {
-	Slot          string    `json:"slot"`
-	Sender        uint16    `json:"sender"`
-	Kind          uint16    `json:"kind"`
-	Handle        uint64    `json:"handle"`
-	T             uint32    `json:"t"`
-	Split         uint32    `json:"split"`
-	PolicyVersion uint64    `json:"policy_version"`
-	Sequence      uint64    `json:"sequence"`
-	Inline        [2]uint64 `json:"inline"`
-	Claimed       bool      `json:"claimed"` // the process has a claim on the block
+	Slot          string `json:"slot"`
+	Sender        uint16 `json:"sender"`
+	Kind          uint16 `json:"kind"`
+	Handle        U64    `json:"handle"`
+	T             uint32 `json:"t"`
+	Split         uint32 `json:"split"`
+	PolicyVersion uint64 `json:"policy_version"`
+	Sequence      uint64 `json:"sequence"`
+	Inline        [2]U64 `json:"inline"`
+	Claimed       bool   `json:"claimed"` // the process has a claim on the block
 }
 
 // EnvLoaded is the answer to EnvLoad.
@@ -246,7 +246,7 @@ type EnvBatch struct {
 	Envs      int    `json:"envs"`
 	FirstEnv  int    `json:"first_env"` // global index of environment 0
 	Autoreset uint32 `json:"autoreset"` // hostabi.Autoreset
-	Seed      uint64 `json:"seed"`
+	Seed      U64    `json:"seed"`
 	// FirstColumn is the place of environment 0 within the rows of the block, which has BlockEnvs environments:
 	// several workers may share one block.
 	FirstColumn int `json:"first_column"`

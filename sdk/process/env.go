@@ -105,7 +105,7 @@ func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 		return native.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
 	}
 	made, err := w.plugin.NewEnv(env.Options{
-		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: b.Seed,
+		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: uint64(b.Seed),
 		Metric: w.metric,
 	})
 	if f := (*env.Fault)(nil); errors.As(err, &f) && f.Kind == env.FaultStatus {

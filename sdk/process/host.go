@@ -34,7 +34,7 @@ func (x *instance) newHost(s *server) *component.Host {
 
 func runOf(r *native.Run) *component.Run {
 	run := &component.Run{
-		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
+		Name: r.Name, Seed: uint64(r.Seed), Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		Stop: component.StopRule{Return: r.StopReturn, Window: r.StopWindow, EnvSteps: r.StopEnvSteps, WallTime: time.Duration(r.StopWallNS)},
 	}
 	for name, rule := range r.StopPolicies {

@@ -73,7 +73,7 @@ func TestDocuments_FieldsOfALaterVersionAreIgnored(t *testing.T) {
 	m := probes().Kinds["probe"]().Manifest()
 	for _, step := range []struct{ method, doc string }{
 		{native.MethodDescribe, "{" + later + "}"},
-		{native.MethodConfigure, fmt.Sprintf(`{"kind":"probe","name":"probe","holder":%d,"run":{"seed":18446744073709551615,%s},%s}`, r.holder, later, later)},
+		{native.MethodConfigure, fmt.Sprintf(`{"kind":"probe","name":"probe","holder":%d,"run":{"seed":"18446744073709551615",%s},%s}`, r.holder, later, later)},
 		{native.MethodStart, "{" + later + "}"},
 	} {
 		if _, err := r.server.call(t.Context(), step.method, []byte(step.doc)); err != nil {

@@ -82,8 +82,8 @@ func (s *server) waiting() (native.WaitingList, error) {
 		for _, w := range p.Waiting() {
 			m := &w.Message
 			list.Messages = append(list.Messages, native.Waiting{
-				Slot: w.Slot, Sender: m.Sender, Kind: m.Kind, Handle: uint64(m.Handle), T: m.T, Split: m.Split,
-				PolicyVersion: m.PolicyVersion, Sequence: m.Sequence, Inline: m.Inline, Claimed: w.Claimed,
+				Slot: w.Slot, Sender: m.Sender, Kind: m.Kind, Handle: native.U64(m.Handle), T: m.T, Split: m.Split,
+				PolicyVersion: m.PolicyVersion, Sequence: m.Sequence, Inline: [2]native.U64{native.U64(m.Inline[0]), native.U64(m.Inline[1])}, Claimed: w.Claimed,
 			})
 			if w.Claimed {
 				x.handed = append(x.handed, m.Handle)

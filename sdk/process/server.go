@@ -98,7 +98,7 @@ func (s *server) describe() native.Description {
 func ports(list []component.Port) []native.Port {
 	docs := make([]native.Port, len(list))
 	for i, p := range list {
-		docs[i] = native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: p.Schema}
+		docs[i] = native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: native.U64(p.Schema)}
 	}
 	return docs
 }

@@ -32,7 +32,7 @@ func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port) (co
 					Reason: fmt.Sprintf("kind %q has a port %q with payload %q, twice or without a name", kind, port.Name, port.Payload)}
 			}
 			seen[port.Name] = true
-			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan, Schema: port.Schema})
+			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan, Schema: uint64(port.Schema)})
 		}
 	}
 	return m, nil
@@ -58,7 +58,7 @@ func logLevel(log *slog.Logger) string {
 
 func runOf(r *component.Run) native.Run {
 	doc := native.Run{
-		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
+		Name: r.Name, Seed: native.U64(r.Seed), Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		StopReturn: r.Stop.Return, StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.WallTime / time.Nanosecond),
 	}
 	for name, rule := range r.Stop.Policies {

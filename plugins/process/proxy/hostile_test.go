@@ -143,7 +143,7 @@ func playHostile(name, mark string) {
 func portsOf(list []component.Port) []native.Port {
 	var out []native.Port
 	for _, p := range list {
-		out = append(out, native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: p.Schema})
+		out = append(out, native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: native.U64(p.Schema)})
 	}
 	return out
 }

@@ -142,7 +142,7 @@ func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 	}
 	m := component.Waiting{Slot: w.Slot, Message: hostabi.Message{
 		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
-		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
+		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: [2]uint64{uint64(w.Inline[0]), uint64(w.Inline[1])},
 	}}
 	h, block := m.Message.Handle, component.PayloadOf(x.shared.manifest.Slots[i].Payload).Block
 	switch {

@@ -64,7 +64,7 @@ func everything() any {
 	for range 3000 {
 		list.Messages = append(list.Messages, native.Waiting{
 			Slot:    []string{"on_block", "on_number", "on_ask", "", "numbers"}[random.IntN(5)],
-			Handle:  uint64(hostabi.MakeHandle(uint8(random.IntN(4)), uint32(random.IntN(16)), uint64(random.IntN(8)))) >> (random.IntN(2) * random.IntN(64)),
+			Handle:  native.U64(hostabi.MakeHandle(uint8(random.IntN(4)), uint32(random.IntN(16)), uint64(random.IntN(8)))) >> (random.IntN(2) * random.IntN(64)),
 			Claimed: random.IntN(2) == 0, Sender: uint16(random.Uint32()), T: uint32(random.IntN(4)),
 		})
 	}
@@ -227,7 +227,7 @@ func (y *hostileTable) admitted(t testing.TB, w native.Waiting) (component.Waiti
 
 func TestWaiting_IsWhatTheProcessWasGiven(t *testing.T) {
 	y := newTable(t)
-	given, stranger, on, off := uint64(y.given), uint64(y.stranger), uint64(y.on), uint64(y.off)
+	given, stranger, on, off := native.U64(y.given), native.U64(y.stranger), native.U64(y.on), native.U64(y.off)
 	for _, c := range []struct {
 		name string
 		w    native.Waiting

@@ -89,7 +89,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 	defer cancel()
 	w.span, w.options = span, o
 	err := w.p.Call(ctx, native.MethodEnvMake, native.EnvBatch{
-		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: o.Seed,
+		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: native.U64(o.Seed),
 		FirstColumn: span.First, BlockEnvs: blockEnvs,
 	}, &w.layout)
 	if err != nil {

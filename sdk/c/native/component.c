@@ -40,7 +40,7 @@ static void write_port(struct text *t, const rlh_port *p, bool first) {
     text_put(t, ",\"doc\":");
     text_quote(t, p->doc != NULL ? p->doc : "");
     char schema[48];
-    snprintf(schema, sizeof schema, ",\"schema\":%llu}", (unsigned long long)p->schema);
+    snprintf(schema, sizeof schema, ",\"schema\":\"%llu\"}", (unsigned long long)p->schema);
     text_put(t, p->on_loan ? ",\"on_loan\":true" : ",\"on_loan\":false");
     text_put(t, schema);
 }

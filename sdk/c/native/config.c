@@ -132,7 +132,8 @@ static bool read_document(struct config *c, const struct json *doc) {
     json_u64(doc, json_get(doc, 0, "holder"), &c->holder);
     json_i64(doc, json_get(doc, 0, "index"), &c->identity.index);
     json_i64(doc, json_get(doc, 0, "count"), &c->identity.count);
-    json_u64(doc, json_get(doc, run, "seed"), &c->identity.seed);
+    json_place seed = json_get(doc, run, "seed");
+    bool has_seed = json_decimal(doc, seed, &c->identity.seed) || seed == JSON_NONE || json_is(doc, seed, JSON_NULL);
     c->name = json_text(doc, json_get(doc, 0, "name"));
     c->kind = json_text(doc, json_get(doc, 0, "kind"));
     c->level = json_text(doc, json_get(doc, 0, "log_level"));
@@ -145,7 +146,7 @@ static bool read_document(struct config *c, const struct json *doc) {
     c->identity.kind = or_empty(c->kind);
     c->identity.run_name = or_empty(c->run_name);
     c->identity.run_dir = or_empty(c->run_dir);
-    return read_grants(c, doc, json_get(doc, 0, "grants")) && read_table(c, doc, json_get(doc, 0, "config"), "") && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
+    return read_grants(c, doc, json_get(doc, 0, "grants")) && read_table(c, doc, json_get(doc, 0, "config"), "") && has_seed && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
 }
 
 int rlh_host_configure(rlh_host *host, const char *json, size_t len) {

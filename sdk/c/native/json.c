@@ -188,24 +188,38 @@ json_place json_get(const struct json *doc, json_place object, const char *key) 
     return JSON_NONE;
 }
 
-// number copies a number's text, which the document does not end with a zero byte.
-static bool number(const struct json *doc, json_place at, char buf[64]) {
-    if (!json_is(doc, at, JSON_NUMBER)) return false;
+// copy copies the text of a number or string, which the document does not end with a zero byte.
+static bool copy(const struct json *doc, json_place at, enum json_type type, char buf[64]) {
+    if (!json_is(doc, at, type)) return false;
     const struct json_node *n = &doc->nodes[at];
     if (n->to - n->from >= 64) return false;
     memcpy(buf, doc->text + n->from, n->to - n->from);
     buf[n->to - n->from] = 0;
-    return strpbrk(buf, ".eE") == NULL;
+    return true;
+}
+
+// number copies an integer's text.
+static bool number(const struct json *doc, json_place at, char buf[64]) {
+    return copy(doc, at, JSON_NUMBER, buf) && strpbrk(buf, ".eE") == NULL;
+}
+
+static bool parse_u64(const char *digits, uint64_t *value) {
+    if (*digits == 0 || digits[strspn(digits, "0123456789")] != 0) return false;
+    errno = 0;
+    unsigned long long v = strtoull(digits, NULL, 10);
+    if (errno != 0) return false;
+    *value = v;
+    return true;
 }
 
 bool json_u64(const struct json *doc, json_place at, uint64_t *value) {
     char buf[64];
-    if (!number(doc, at, buf) || buf[0] == '-') return false;
-    errno = 0;
-    unsigned long long v = strtoull(buf, NULL, 10);
-    if (errno != 0) return false;
-    *value = v;
-    return true;
+    return number(doc, at, buf) && parse_u64(buf, value);
+}
+
+bool json_decimal(const struct json *doc, json_place at, uint64_t *value) {
+    char buf[64];
+    return copy(doc, at, JSON_STRING, buf) && parse_u64(buf, value);
 }
 
 bool json_i64(const struct json *doc, json_place at, int64_t *value) {

@@ -48,6 +48,8 @@ bool json_is(const struct json *doc, json_place at, enum json_type type);
 
 // These leave *value alone and return false if there is no value of that type and range.
 bool json_u64(const struct json *doc, json_place at, uint64_t *value);
+// json_decimal returns the number in a string of decimal digits: numbers that use all of their 64 bits are written so.
+bool json_decimal(const struct json *doc, json_place at, uint64_t *value);
 bool json_i64(const struct json *doc, json_place at, int64_t *value);
 bool json_size(const struct json *doc, json_place at, size_t *value, size_t most);
 bool json_true(const struct json *doc, json_place at);

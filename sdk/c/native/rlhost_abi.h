@@ -220,7 +220,7 @@ enum {
 enum {
     // RLH_PROTOCOL_VERSION is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
     // answers with one of them.
-    RLH_PROTOCOL_VERSION = 1,
+    RLH_PROTOCOL_VERSION = 2,
 };
 
 // Values of go-plugin's handshake. The cookie is no secret: it tells a user who starts a plugin by hand that this

@@ -111,7 +111,7 @@ class Host:
         self.index: int = c["index"]
         self.count: int = c["count"]
         run = c.get("run") or {}
-        self.run = Run(**{f.name: run[f.name] for f in dataclasses.fields(Run) if f.name in run})
+        self.run = Run(**{f.name: run[f.name] for f in dataclasses.fields(Run) if f.name in run} | {"seed": int(run.get("seed") or "0")})
         self.seed = self.run.seed  # of the run
         self.peers: dict[str, int] = c.get("peers") or {}  # instances of each kind in the pipeline
         self.readers: dict[str, int] = c.get("readers") or {}  # by signal: blocks that its receivers may hold at once

@@ -21,7 +21,7 @@ from .control import Refusal, Server
 from .host import Host
 from .version import __version__
 
-PROTOCOL, ABI, SDK = 1, "1.0", f"python {__version__}"
+PROTOCOL, ABI, SDK = 2, "1.0", f"python {__version__}"
 COOKIE_KEY, COOKIE = "RLHOST_PLUGIN", "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
 
 
@@ -364,7 +364,7 @@ class Plugin:
 
 
 def ports(of: Any) -> list[dict[str, Any]]:
-    return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan, "schema": p.schema} for p in of]
+    return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan, "schema": str(p.schema)} for p in of]
 
 
 def told_config(e: ConfigError) -> dict[str, str]:

@@ -98,7 +98,7 @@ class EnvHost:
             self.spec = rlhost.EnvSpec.unpack(base64.b64decode(loaded["spec"]["describe"]))
             self.hash = loaded["hash"]
             self.scratch = self.host.call("EnvMake", {
-                "name": "rollout[0]", "envs": envs, "first_env": first_column, "autoreset": autoreset, "seed": 1,
+                "name": "rollout[0]", "envs": envs, "first_env": first_column, "autoreset": autoreset, "seed": "1",
                 "first_column": first_column, "block_envs": block_envs or envs, **LATER})
         except BaseException:
             self.host.close()

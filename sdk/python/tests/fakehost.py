@@ -80,7 +80,7 @@ class FakeHost:
             self.send_frame({"arena": arena.document()}, [arena.words_fd, arena.data_fd])
         out, stdout = os.pipe()
         self.log_file = tempfile.TemporaryFile()
-        env = {serving.COOKIE_KEY: serving.COOKIE, "PLUGIN_PROTOCOL_VERSIONS": "1", "PLUGIN_UNIX_SOCKET_DIR": self.folder.name,
+        env = {serving.COOKIE_KEY: serving.COOKIE, "PLUGIN_PROTOCOL_VERSIONS": str(serving.PROTOCOL), "PLUGIN_UNIX_SOCKET_DIR": self.folder.name,
                "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
         # Moved out of the way first, so that no file lands on another's number.
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (theirs.fileno(), self.in_fd, self.out_fd)]
@@ -128,7 +128,7 @@ class FakeHost:
 
     def configure(self, kind, config=None, **more):
         document = {"kind": kind, "name": kind, "id": 7, "index": 0, "count": 1, "holder": PLUGIN, "config": config or {},
-                    "run": {"name": "test", "seed": 11, "dir": "", "synchronous": False}, "log_level": "debug", **more}
+                    "run": {"name": "test", "seed": "11", "dir": "", "synchronous": False}, "log_level": "debug", **more}
         return self.call("Configure", document)
 
     def start(self, kind, config=None, **more):

@@ -46,7 +46,7 @@ class ComponentTest(unittest.TestCase):
         self.assertEqual([k["name"] for k in said["kinds"]], ["count", "wrong"])
         self.assertEqual(said["kinds"][0]["doc"], "Counts blocks and passes them on.")
         self.assertEqual(said["kinds"][0]["signals"][0],
-                         {"name": "trajectories", "payload": "trajectory", "doc": "every block", "on_loan": False, "schema": 0})
+                         {"name": "trajectories", "payload": "trajectory", "doc": "every block", "on_loan": False, "schema": "0"})
 
     def test_complains_about_its_table(self):
         host = self.host()
@@ -94,7 +94,7 @@ class ComponentTest(unittest.TestCase):
         self.assertEqual([k["name"] for k in host.call("Describe", later)["kinds"]], ["count", "wrong"])
         host.send_frame(later)
         host.send_frame({"arena": {**arena.document(), **later}, **later}, [arena.words_fd, arena.data_fd])
-        run = {"name": "test", "seed": 2**64 - 1, "dir": "", "synchronous": False, **later}
+        run = {"name": "test", "seed": str(2**64 - 1), "dir": "", "synchronous": False, **later}
         self.assertEqual(host.configure("count", run=run, **later)["errors"], [])
         host.arenas[1] = arena
         start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
@@ -267,7 +267,7 @@ class ComponentTest(unittest.TestCase):
 
     def test_explains_itself_to_who_starts_it_by_hand(self):
         for environment, words in (({"RLHOST_PLUGIN": "no"}, "not a program to run by hand"),
-                                   ({"PLUGIN_PROTOCOL_VERSIONS": "2,3"}, "speaks protocol 1, the host 2, 3")):
+                                   ({"PLUGIN_PROTOCOL_VERSIONS": "1,3"}, "speaks protocol 2, the host 1, 3")):
             with FakeHost(python(PLUGINS), environment) as host:
                 self.assertTrue(host.dead(10.0))
                 self.assertEqual(host.status, 2)

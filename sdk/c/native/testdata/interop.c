@@ -215,6 +215,7 @@ static void read_all(const struct json *doc) {
         uint64_t u;
         int64_t i;
         json_u64(doc, at, &u);
+        json_decimal(doc, at, &u);
         json_i64(doc, at, &i);
         free(json_text(doc, at));
         free(json_raw(doc, at));

@@ -29,7 +29,7 @@ static void test_documents_are_checked(void) {
 
 static void test_values_are_found(void) {
     const char *text = "{\"a\":{\"x\":[1,2,3]},\"u\":18446744073709551615,\"n\":-5,\"big\":18446744073709551616,"
-                       "\"f\":1.5,\"t\":true,\"s\":\"\\ud83d\\ude00\\u0041\\ud800\\\"\\\\\\/\\b\\u0000\"}";
+                       "\"f\":1.5,\"d\":\"18446744073709551615\",\"e\":\"18446744073709551616\",\"g\":\"-1\",\"h\":\"\",\"t\":true,\"s\":\"\\ud83d\\ude00\\u0041\\ud800\\\"\\\\\\/\\b\\u0000\"}";
     struct json d;
     CHECK(json_parse(&d, text, strlen(text)));
     uint64_t u = 7;
@@ -39,6 +39,11 @@ static void test_values_are_found(void) {
     CHECK(!json_u64(&d, json_get(&d, 0, "n"), &u) && json_i64(&d, json_get(&d, 0, "n"), &n) && n == -5);
     CHECK(!json_u64(&d, json_get(&d, 0, "big"), &u) && !json_i64(&d, json_get(&d, 0, "u"), &n));
     CHECK(!json_u64(&d, json_get(&d, 0, "f"), &u) && !json_u64(&d, json_get(&d, 0, "nothing"), &u));
+    u = 7;
+    CHECK(json_decimal(&d, json_get(&d, 0, "d"), &u) && u == UINT64_MAX);
+    const char *no_decimal[] = {"u", "e", "g", "h", "t", "s", "a", "nothing"};
+    for (size_t i = 0; i < sizeof no_decimal / sizeof *no_decimal; i++) CHECK(!json_decimal(&d, json_get(&d, 0, no_decimal[i]), &u));
+    CHECK_EQUAL(u, UINT64_MAX);
     CHECK(!json_size(&d, json_get(&d, 0, "u"), &size, 100) && size == 7);
     CHECK(json_true(&d, json_get(&d, 0, "t")) && !json_true(&d, json_get(&d, 0, "u")));
     json_place list = json_get(&d, json_get(&d, 0, "a"), "x");
@@ -103,11 +108,14 @@ static void test_columns_lie_in_the_block(void) {
 static void test_configuration_is_read(void) {
     const char *doc = "{\"of_a_later_version\":{\"name\":\"x\",\"run\":[1]},\"kind\":\"k\",\"name\":\"k[1]\",\"id\":9,\"index\":1,\"count\":2,\"holder\":4,"
                       "\"config\":{\"a\":1,\"b\":{\"c\":\"x=y\\nz\",\"l\":[1,\"two\",2.5],\"e\":[]},\"d\":\"\",\"e\":true,\"f\":2.5,"
-                      "\"bad\":\"2x\",\"none\":null},\"run\":{\"of_a_later_version\":[null],\"name\":\"r\",\"seed\":18446744073709551615,"
+                      "\"bad\":\"2x\",\"none\":null},\"run\":{\"of_a_later_version\":[null],\"name\":\"r\",\"seed\":\"18446744073709551615\","
                       "\"dir\":\"/tmp\",\"synchronous\":true},\"check_only\":false}";
     rlh_host host = {0};
     CHECK_EQUAL(rlh_host_configure(&host, "{", 1), RLH_ERR_INVALID);
     CHECK_EQUAL(rlh_host_configure(&host, "[]", 2), RLH_ERR_INVALID);
+    const char *number = "{\"run\":{\"seed\":5}}", *none = "{\"run\":{\"seed\":null}}";
+    CHECK_EQUAL(rlh_host_configure(&host, number, strlen(number)), RLH_ERR_INVALID);
+    CHECK_EQUAL(rlh_host_configure(&host, none, strlen(none)), RLH_OK);
     CHECK_EQUAL(rlh_host_configure(&host, doc, strlen(doc)), RLH_OK);
     const rlh_identity *me = rlh_identify(&host);
     CHECK(strcmp(me->name, "k[1]") == 0 && me->seed == UINT64_MAX && me->synchronous && me->id == 9 && me->count == 2);
