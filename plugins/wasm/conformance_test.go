@@ -231,7 +231,7 @@ func (c *conformanceCase) compareRow(t *testing.T, d *env.Driver, observations [
 // probe does what only some cases are about.
 func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 	var metrics []string
-	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: c.Name, Envs: 2,
+	d, err := env.NewDriver(p, env.DriverOptions{Rows: 4, Options: env.Options{Name: c.Name, Envs: 2,
 		Metric: func(m env.Metric) {
 			metrics = append(metrics, fmt.Sprint(m.Env, " ", m.Name, " ", m.Value, " ", uint32(m.Gather)))
 		}}})
@@ -263,6 +263,16 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		tr, now := d.Whole()
 		if got := tr.Row(trajectory.ResetInfo, now-1).Float32(); !slices.Equal(got, []float32{3, 6}) {
 			t.Errorf("the infos of the episodes that begin with the first reset are %v, want 3 and 6", got)
+		}
+	case "random":
+		drawn(t, p)
+	case "figures":
+		if spec := p.Spec(); spec.Name != "conformance@1" || spec.Rewards.Threshold == nil || *spec.Rewards.Threshold != 0.5 {
+			t.Errorf("%s is solved at %v, want conformance@1 at 0.5", spec.Name, spec.Rewards.Threshold)
+		}
+	case "minimal":
+		if spec := p.Spec(); spec.Rewards.Threshold != nil {
+			t.Errorf("it is solved at %v, want no number", *spec.Rewards.Threshold)
 		}
 	case "dt":
 		if spec := p.Spec(); spec.DT != 0.01 {
@@ -297,6 +307,27 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		if !slices.Equal(metrics, want) {
 			t.Errorf("metrics %q, want %q", metrics, want)
 		}
+	}
+}
+
+// drawn compares the random bytes of the first environment beside another and alone, which shows that each has its own stream.
+func drawn(t *testing.T, p env.Plugin) {
+	t.Helper()
+	var seen [2][]float32
+	for k := range seen {
+		d, err := env.NewDriver(p, env.DriverOptions{Rows: 4, Options: env.Options{Name: "random", Envs: 2 - k}})
+		must(t, err)
+		must(t, d.Reset(nil, []uint64{11, 22}[:2-k]))
+		for range 5 {
+			act(d, make([]int32, 2-k))
+			_, err := d.Step()
+			must(t, err)
+			seen[k] = append(seen[k], d.Result(trajectory.Info).Float32()[0])
+		}
+		must(t, d.Close())
+	}
+	if !slices.Equal(seen[0], seen[1]) || len(slices.Compact(seen[0])) != 5 {
+		t.Errorf("the first environment draws %v, alone %v", seen[0], seen[1])
 	}
 }
 

@@ -37,7 +37,7 @@ class Env:
 
     def __init__(self, wasm, args=None, grants=(), envs=2, mode=SAME_STEP, steps=4, params=None):
         self.n, self.mode, self.steps, self.params, self.granted = envs, mode, steps, params or {}, grants
-        self.clock, self.metrics, self.logged = 0, {}, []
+        self.clock, self.metrics, self.logged, self.working, self.streams = 0, {}, [], "", {-1: np.random.default_rng(0)}
         try:
             self.module = wasmtime.Module(ENGINE, wasm)
         except wasmtime.WasmtimeError as e:
@@ -93,9 +93,9 @@ class Env:
     def link(self, linker, i):
         offered = {"log": lambda level, at, n: self.logged.append((level, self.read(at, n))), "log_enabled": lambda level: 1, "clock_ns": lambda: self.clock,
                    "metric_env": self.metric_env}
-        if i.module == WASI:  # no time but the virtual clock, and the same bytes in each run
+        if i.module == WASI:  # no time but the virtual clock
             mine = {"clock_time_get": lambda _id, _precision, at: self.write(at, struct.pack("<Q", self.clock)),
-                    "random_get": lambda at, n: self.write(at, np.random.default_rng(self.clock).bytes(n))}.get(i.name)
+                    "random_get": lambda at, n: self.write(at, self.stream().bytes(n))}.get(i.name)
             if mine:
                 linker.define_func(WASI, i.name, i.type, mine)
             return
@@ -111,6 +111,11 @@ class Env:
             must(call, f"the import rl.{i.name} is not granted")
         linker.define_func(i.module, i.name, i.type, call)
 
+    def stream(self):
+        """The random stream of the environment that is worked on, or else that of the instance."""
+        asks = self.working in ("rl_reset", "rl_step", "rl_step_range") and "rl_current_env" in self.exports
+        return self.streams.get(self.exports["rl_current_env"](self.store) if asks else -1, self.streams[-1])
+
     def metric_env(self, env, at, n, value, gather):
         name = self.read(at, n) if n <= 128 else b""
         if name and 0 <= env < self.n and gather in (0, *(1 << bit for bit in range(13, 17))) and (name in self.metrics or len(self.metrics) < 256):
@@ -119,6 +124,7 @@ class Env:
     def call(self, name, *args):
         """Calls a function; after a trap the instance is called no more but to ask whom it was about."""
         self.store.set_fuel(FUEL)
+        self.working = name
         try:
             return self.exports[name](self.store, *args)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
@@ -196,6 +202,9 @@ class Env:
             else:  # [time][env][agent][elem], with a gap behind each environment
                 elem, agent, env = size, size * t.elems, size * (t.elems * t.agents + 1)
                 time = env * self.n
+            if not t.role:  # nothing reads it: all rows are one
+                block.append([self.alloc(size * t.elems, 64), 0, 0, 0, size, rows])
+                continue
             at = self.alloc(time * rows, 64)
             self.write(at, b"\xff" * (time * rows))
             block.append([at, time if rows > 1 or not t.d.flags & NO_TIME else 0, env, agent if t.agents > 1 else 0, elem, rows])
@@ -217,9 +226,12 @@ class Env:
         return np.ndarray((rows, self.n, t.agents, t.elems), t.dtype, memory, at, (time, env, agent, elem))
 
     def of(self, role, group=None):
-        return [(k, t) for k, t in enumerate(self.spec.tensors) if t.d.role == role and group in (None, t.d.group)]
+        return [(k, t) for k, t in enumerate(self.spec.tensors) if t.d.role == role and t.bound and group in (None, t.d.group)]
 
     def reset(self, mask=None, seeds=None):
+        for e, seed in enumerate(seeds or ()):
+            if mask is None or mask[e]:
+                self.streams[e] = np.random.default_rng(seed)
         self.status("rl_reset", self.batch, self.t, 0 if mask is None else self.put(bytes(mask)), 0 if seeds is None else self.put(struct.pack(f"<{self.n}Q", *seeds)))
         which = np.ones(self.n, bool) if mask is None else np.array(mask, bool)
         for running in self.running:

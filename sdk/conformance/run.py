@@ -130,6 +130,17 @@ def figures(env, i, over):
     want(len(x) == 256 and (x["seen/0"] == 0).all() and (x["seen/255"] == 255).all(), list(x)[:3])
 
 
+def drawn(wasm, n, trace):
+    """The infos of the first of n environments, step by step."""
+    env, seen = Env(wasm, envs=n), []
+    env.reset(seeds=trace["seeds"][:n])
+    for actions in trace["actions"]:
+        env.act(lambda t: chosen(t, actions[:n]))
+        env.step()
+        seen += [float(x[0]) for x in env.infos().values()]
+    return seen
+
+
 def discount(env, i, over):
     want(all((env.view(k)[env.t - 1] == 0.5).all() for k, _ in env.of(DISCOUNT)), "the discount is not 0.5")
 
@@ -148,6 +159,9 @@ def run(case):
         try:
             env = Env((SET / (case["name"] + ".wasm")).read_bytes(), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]} if case["name"] == "reset-param" else None)
             play(env, case, traces.get(case["name"]) or traces[mode])
+            if case["name"] == "random":
+                both, alone, again = (drawn((SET / "random.wasm").read_bytes(), n, traces[mode]) for n in (2, 1, 1))
+                want(both == alone == again and len(set(alone)) > 1, f"the first environment draws {both}, alone {alone} and then {again}")
         except Refused as e:
             outcome, said = "refused", str(e)
         except Fault as e:

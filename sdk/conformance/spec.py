@@ -58,7 +58,7 @@ ROLES = {
 }
 FEATURE = {"actions": 0, "observations": 1, "agents": 2, "info": 3, "discount": 5, "reset_param": 7, "reset_info": 11}
 FEATURES = sum(1 << bit for bit in FEATURE.values())
-MAX_TENSORS, MAX_ELEMS, MAX_BYTES = 1024, 1 << 24, 1 << 20
+MAX_TENSORS, MAX_ELEMS, MAX_BYTES, MAX_PIXELS = 1024, 1 << 24, 1 << 20, 1 << 14
 
 
 def must(holds, text):
@@ -73,7 +73,9 @@ class Tensor:
     def __init__(self, spec, d):
         self.d, self.role, self.counts = d, ROLES.get(d.role), None
         self.label = self.role.name if self.role else f"role {d.role}"
-        self.bound = self.role or not d.flags & OPTIONAL
+        self.path = spec.string(d.path) if self.role else ""
+        runs = self.role and (d.role != RESET_PARAM or d.dtype in self.role.types)
+        self.bound = runs or not d.flags & OPTIONAL
         if not self.role and d.flags & CRITICAL:
             raise TooOld(f"{self.label} is critical, and this host does not know it")
         if not self.bound:
@@ -89,7 +91,6 @@ class Tensor:
         must(d.group < len(spec.agents), f"{self.label} is of group {d.group}, which there is not")
         self.dtype, self.agents = np.dtype(TYPES[d.dtype]), spec.agents[d.group] if d.flags & PER_AGENT else 1
         if self.role:
-            self.path = spec.string(d.path)
             self.check(spec)
 
     def check(self, spec):
@@ -102,10 +103,14 @@ class Tensor:
         must(d.role != ACTIVE or d.flags & PER_AGENT, "active is of the environment, want one of each agent")
         must(d.role != RESET_INFO or not d.flags & GATHER, f"{self.label} has one row in an episode, and a flag that gathers several")
         must(d.role not in (INFO, RESET_INFO) or d.rank <= 1, f"{self.label} has rank {d.rank}")
+        must((d.flags & GATHER).bit_count() < 2, f"{self.label} has several ways to gather")
+        image = d.flags & (HWC | CHW)
+        must(not image or image != HWC | CHW and d.rank == 3, f"{self.label} is a picture of rank {d.rank}, want 3 and one order of its axes")
         must(d.role in (MASK, FINAL) or not d.pair, f"{self.label} has a pair")
         must(math.isfinite(d.scale) and d.scale >= 0, f"{self.label} has the scale {d.scale}")
         if d.n or d.values and d.dtype != F32:
             must(d.dtype != F32, f"{self.label} has choices of a float type")
+            must(not (d.n and d.values), f"{self.label} has a number of values and one of each element")
             self.counts = np.full(self.elems, d.n, np.int64) if d.n else spec.numbers(self, "u4", self.elems).astype(np.int64)
             must(self.counts.min() > 0, f"{self.label} has an element with no values")
             limits = np.iinfo(self.dtype)
@@ -155,6 +160,9 @@ class Spec:
         must(self.name, "the environment has no name")
         must("@" not in self.name + self.version, "the name or the version has an @")
         must(h.autoreset & MODES, "no mode of autoreset is offered that this host knows")
+        must(not h.render_modes & 6 or 1 <= h.render_width <= MAX_PIXELS and 1 <= h.render_height <= MAX_PIXELS, f"pictures of {h.render_width} x {h.render_height}")
+        must(h.render_fps >= 0, f"{h.render_fps} pictures a second")
+        must(h.reward_low <= h.reward_high, f"rewards from {h.reward_low} to {h.reward_high}")
         must(math.isfinite(h.dt) and h.dt >= 0, f"the seconds of simulated time in a step are {h.dt}")
         self.read_groups(lists[0])
         must(h.tensors <= MAX_TENSORS, f"{h.tensors} tensors, want at most {MAX_TENSORS}")
@@ -163,6 +171,14 @@ class Spec:
             self.check_group(group)
         self.args = {self.string(a.name): a for a in lists[2]}
         must(len(self.args) == h.args <= 256 and not any("=" in name or not name for name in self.args), "names of arguments are not unique")
+        for name, a in self.args.items():
+            if a.kind > 5:  # it is of a later version: a text
+                continue
+            must(a.kind, f"the argument {name} has no type")
+            must(a.min <= a.max, f"the argument {name} has the bounds {a.min} and {a.max}")
+            must(a.kind != 5 or self.string(a.choices), f"the argument {name} has no choices")
+            if default := self.string(a.value):
+                self.written(name, default)
 
     def records(self, kind, at, each, n, name):
         """The records at a place, each of so many bytes, of which the known ones are read."""

@@ -162,8 +162,10 @@ func export(m *meter.Module, name string) (meter.Export, bool) {
 }
 
 func (a *ABI) checkExports(m *meter.Module, add func(code, reason, help string)) {
-	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory || len(m.Memories) == 0 {
+	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory {
 		add(CodeExport, "does not export its memory as \"memory\"", "let the linker export it (the default of lld, Go and Rust)")
+	} else if len(m.Memories) == 0 {
+		add(CodeExport, "exports a memory that it imports", "let the guest define its memory: without --import-memory of lld, --importMemory of AssemblyScript")
 	}
 	for _, f := range a.exports {
 		e, ok := export(m, f.Name)

@@ -1,0 +1,10 @@
+;; A memory that is not exported as memory.
+(memory (export "heap") 1)
+(func (export "rl_env_v1"))
+(func (export "rl_describe") (param i32 i32 i32 i32) (result i32) (unreachable))
+(func (export "rl_alloc") (param i32 i32) (result i32) (unreachable))
+(func (export "rl_free") (param i32 i32))
+(func (export "rl_create") (param i32 i32 i32 i32) (result i32) (unreachable))
+(func (export "rl_bind") (param i32 i32 i32) (result i32) (unreachable))
+(func (export "rl_reset") (param i32 i32 i32 i32) (result i32) (unreachable))
+(func (export "rl_step") (param i32 i32) (result i32) (unreachable))
