@@ -18,31 +18,32 @@ import (
 
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
-	Event         string             `json:"event"`
-	Reason        string             `json:"reason"` // return, env_steps, wall_time, component, interrupted, failed; aborted after a second Ctrl-C
-	Error         string             `json:"error,omitempty"`
-	EnvSteps      uint64             `json:"env_steps"`
-	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count
-	PartialSteps  uint64             `json:"partial_env_steps,omitempty"` // of trajectories that were not full when the run was cut
-	WallSeconds   float64            `json:"wall_seconds"`                // of the training
-	EvalSeconds   float64            `json:"eval_seconds,omitempty"`      // of the evaluations after it
-	MeanReturn    *float64           `json:"train_return"`                // over the window; null while that is not full
-	ReachedReturn *float64           `json:"reached_return,omitempty"`    // over the window when it ended the run: some datasets before the last
-	ReachedBy     string             `json:"reached_by,omitempty"`        // the policy that does not lead whose rule ended the run
-	EvalReturn    *float64           `json:"eval_return"`                 // that is judged; null if there was no evaluation
-	EvalStd       *float64           `json:"eval_std"`
-	EvalEpisodes  int                `json:"eval_episodes"`
-	EvalJudged    string             `json:"eval_judged,omitempty"` // which of the two that follow is judged: greedy or sampled
-	Greedy        *players.Played    `json:"eval_greedy"`           // null if there was no evaluation
-	Sampled       *players.Played    `json:"eval_sampled"`
-	Elo           *float64           `json:"eval_elo,omitempty"`     // of the newest version, in a run with a pool of versions
-	EvalReturns   map[string]float64 `json:"eval_returns,omitempty"` // of the other policies that were learned, by their names
-	Episodes      uint64             `json:"episodes"`
-	PolicyVersion uint64             `json:"policy_version"`
-	ParamsHash    string             `json:"params_hash"`             // empty if no dataset was learned from
-	ParamsHashes  map[string]string  `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
-	Kernels       string             `json:"kernels"`
-	Run           string             `json:"run"`
+	Event          string             `json:"event"`
+	Reason         string             `json:"reason"` // return, env_steps, wall_time, component, interrupted, failed; aborted after a second Ctrl-C
+	Error          string             `json:"error,omitempty"`
+	EnvSteps       uint64             `json:"env_steps"`
+	CutEnvSteps    uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count
+	PartialSteps   uint64             `json:"partial_env_steps,omitempty"` // of trajectories that were not full when the run was cut
+	WallSeconds    float64            `json:"wall_seconds"`                // of the training
+	EvalSeconds    float64            `json:"eval_seconds,omitempty"`      // of the evaluations after it
+	MeanReturn     *float64           `json:"train_return"`                // over the window; null while that is not full
+	ReachedReturn  *float64           `json:"reached_return,omitempty"`    // over the window when it ended the run: some datasets before the last
+	ReachedBy      string             `json:"reached_by,omitempty"`        // the policy that does not lead whose rule ended the run
+	EvalReturn     *float64           `json:"eval_return"`                 // that is judged; null if there was no evaluation
+	EvalStd        *float64           `json:"eval_std"`
+	EvalEpisodes   int                `json:"eval_episodes"`
+	EpisodeReturns []float64          `json:"episode_returns,omitempty"` // of each episode of the evaluation, of the way that is judged
+	EvalJudged     string             `json:"eval_judged,omitempty"`     // which of the two that follow is judged: greedy or sampled
+	Greedy         *players.Played    `json:"eval_greedy"`               // null if there was no evaluation
+	Sampled        *players.Played    `json:"eval_sampled"`
+	Elo            *float64           `json:"eval_elo,omitempty"`     // of the newest version, in a run with a pool of versions
+	EvalReturns    map[string]float64 `json:"eval_returns,omitempty"` // of the other policies that were learned, by their names
+	Episodes       uint64             `json:"episodes"`
+	PolicyVersion  uint64             `json:"policy_version"`
+	ParamsHash     string             `json:"params_hash"`             // empty if no dataset was learned from
+	ParamsHashes   map[string]string  `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
+	Kernels        string             `json:"kernels"`
+	Run            string             `json:"run"`
 }
 
 // reasonAborted is the reason of an end that no component gives.
@@ -101,6 +102,7 @@ func (t *training) endWith(r *session.Result) endEvent {
 	if e := r.Evaluation; e != nil {
 		judged := e.Judged()
 		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalJudged = &judged.Return, &judged.Std, len(judged.Returns), players.Way(e.JudgesGreedy)
+		end.EpisodeReturns = judged.Returns
 		end.Greedy, end.Sampled = &e.Greedy, &e.Sampled
 		if e.Ratings != nil {
 			end.Elo = &e.Ratings.Newest().Elo

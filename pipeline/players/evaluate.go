@@ -22,7 +22,7 @@ type Played struct {
 	Length     float64   `json:"mean_length"`
 	Unfinished int       `json:"unfinished"`    // episodes that were given up
 	Cut        bool      `json:"cut,omitempty"` // its time was over before all episodes had been played
-	Returns    []float64 `json:"returns,omitempty"`
+	Returns    []float64 `json:"-"`
 }
 
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.

@@ -229,7 +229,7 @@ func TestOthersWriteAboveTheLiveLine(t *testing.T) {
 	step(write("after\n"), "after\n")
 }
 
-// The share that is done and the time that is left are those of the rule that ends the run first.
+// The rule that ends the run first says which share is done and how long it takes yet.
 func TestProgress_TellsHowFarTheRunIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop       component.StopRule
@@ -258,7 +258,7 @@ func TestProgress_TellsHowFarTheRunIs(t *testing.T) {
 	}
 }
 
-// Each row of metrics is a line of its own on request, with the numbers of metrics.jsonl, also where that is not written.
+// Each row of metrics is a line of its own on request, with its numbers, also where that is not written.
 func TestMetrics_AreToldOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, setup{envs: 1, output: Output{JSON: true, Metrics: true}, config: func(c *config) { c.Log = nil }})
