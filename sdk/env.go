@@ -76,9 +76,17 @@ type BatchResetTeller interface {
 }
 
 // ParamTaker gets the reset parameters of Spec.Params before each Reset: numbers that the host sets for the episode, such as the
-// level of a curriculum. Each is 0 if nobody sets it, else within its bounds; params is valid during the call only.
+// level of a curriculum. Each is NaN if nobody sets it, see ParamOr, else within its bounds; params is valid during the call only.
 type ParamTaker interface {
 	SetParams(params []float32)
+}
+
+// ParamOr returns reset parameter k of those that SetParams takes, or fallback where nobody sets it.
+func ParamOr(params []float32, k int, fallback float32) float32 {
+	if x := params[k]; x == x {
+		return x
+	}
+	return fallback
 }
 
 // Rewarder sets the result of each agent after each step: results has one element per agent, which begins as the result of

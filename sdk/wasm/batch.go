@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk"
@@ -243,18 +244,16 @@ func (b *batch[A, O]) tellFirst(i int) {
 	}
 }
 
-// giveParams tells environment i the reset parameters of its next episode, zeros where the host has none.
+// giveParams tells environment i the reset parameters of its next episode, NaN where the host has none.
 func (b *batch[A, O]) giveParams(i int) {
 	if b.params.base != nil {
 		b.params.read(0, i, b.given)
-		for k, x := range b.given {
-			if x != x { // nobody gives it
-				b.given[k] = 0
-			}
+	} else {
+		for k := range b.given {
+			b.given[k] = float32(math.NaN())
 		}
 	}
 	b.envs.(sdk.BatchParamTaker).SetParams(i, b.given)
-	clear(b.given)
 }
 
 func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status {

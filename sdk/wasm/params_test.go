@@ -3,6 +3,7 @@
 package wasm
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -26,11 +27,7 @@ func (w *walker) Reset(_ *sdk.Rand, obs []float32) {
 func (w *walker) Step(_ *sdk.Rand, _ []int32, obs []float32) sdk.Result {
 	w.steps++
 	copy(obs, w.params[:])
-	length := int32(w.params[0])
-	if length == 0 {
-		length = 3
-	}
-	return sdk.Result{Terminated: w.steps == length}
+	return sdk.Result{Terminated: w.steps == int32(sdk.ParamOr(w.params[:], 0, 3))}
 }
 
 func newWalker(*sdk.Config) (*walker, error) { return &walker{}, nil }
@@ -95,17 +92,35 @@ func TestBatch_TellsResetParameters(t *testing.T) {
 	}
 }
 
-// A host that has no reset parameters leaves them unbound: environments get zeros.
-func TestBatch_ResetParametersThatNobodySetsAreZero(t *testing.T) {
-	r := serveWalkers(t, false)
-	*at[float32](r, tensorMask, 0, 0, 0) = 5
-	r.binds[len(r.binds)-1].Ptr = 0
-	if status := r.batch.bind(r.binds); status != hostabi.StatusOK {
-		t.Fatalf("bind: %v", status)
+// A host that has no reset parameters leaves them unbound, and one that has one of two writes NaN for the other.
+func TestBatch_ResetParametersThatNobodySetsAreNaN(t *testing.T) {
+	for _, bound := range []bool{true, false} {
+		r := serveWalkers(t, false)
+		*at[float32](r, tensorMask, 0, 0, 0), *at[float32](r, tensorMask, 0, 0, 1) = float32(math.NaN()), 5
+		if !bound {
+			r.binds[len(r.binds)-1].Ptr = 0
+		}
+		if status := r.batch.bind(r.binds); status != hostabi.StatusOK {
+			t.Fatalf("bind: %v", status)
+		}
+		r.reset(0, nil, 1, 2)
+		first, second := *at[float32](r, tensorObs, 0, 0, 0), *at[float32](r, tensorObs, 0, 0, 1)
+		if first == first || (second == 5) != bound || (second != second) == bound {
+			t.Errorf("bound %v: the environment is told %v and %v", bound, first, second)
+		}
+		for step, want := range []uint8{0, 0, 1} {
+			r.step(step, 0)
+			if got := *at[uint8](r, tensorTerminated, step, 0, 0); got != want {
+				t.Errorf("bound %v: step %d ends the episode: %d, by its default it is %d", bound, step, got, want)
+			}
+		}
 	}
-	r.reset(0, nil, 1, 2)
-	if got := *at[float32](r, tensorObs, 0, 0, 0); got != 0 {
-		t.Errorf("the environment is told %v", got)
+}
+
+func TestParamOr_TakesWhatIsSet(t *testing.T) {
+	params := []float32{float32(math.NaN()), 0}
+	if a, b := sdk.ParamOr(params, 0, 7), sdk.ParamOr(params, 1, 7); a != 7 || b != 0 {
+		t.Errorf("ParamOr is %v and %v, want 7 and 0", a, b)
 	}
 }
 

@@ -14,9 +14,7 @@ const (
 type walk struct{ position, length, steps int }
 
 func (w *walk) SetParams(params []float32) {
-	if w.length = int(params[0]); w.length == 0 { // nobody sets it
-		w.length = longest
-	}
+	w.length = int(sdk.ParamOr(params, 0, longest))
 }
 
 func (w *walk) look(obs []float32) {

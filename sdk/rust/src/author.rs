@@ -48,8 +48,8 @@ pub trait Env: Sized {
     fn spec(config: &mut Config) -> Spec;
     /// Makes one environment, or says what is wrong with the arguments.
     fn new(config: &mut Config) -> Result<Self, String>;
-    /// Takes the reset parameters of the episode that `reset` is about to start, those of `Spec::params`. All are 0 where nobody
-    /// sets them.
+    /// Takes the reset parameters of the episode that `reset` is about to start, in the order of `Spec::params`. Each is NaN where nobody
+    /// sets it, see `param_or`.
     fn set_params(&mut self, _params: &[f32]) {}
     /// Starts an episode and writes its first observation.
     fn reset(&mut self, rng: &mut Rng, obs: &mut [Self::Obs]);
@@ -85,6 +85,14 @@ pub trait Env: Sized {
     fn render(&self) -> Option<String> {
         None
     }
+}
+
+/// Reset parameter k of those that `Env::set_params` takes, or fallback where nobody sets it.
+pub fn param_or(params: &[f32], k: usize, fallback: f32) -> f32 {
+    if params[k].is_nan() {
+        return fallback;
+    }
+    params[k]
 }
 
 /// What a step says besides its observation. If both flags are set, terminated wins. Of several agents it is that of each, unless

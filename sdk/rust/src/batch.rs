@@ -490,19 +490,14 @@ impl<E: Env> Batch<E> {
         write_figures(&mut self.firsts, self.written, i, &self.first_told);
     }
 
-    /// Tells environment i the reset parameters of its next episode, zeros where the host has none.
+    /// Tells environment i the reset parameters of its next episode, NaN where the host has none.
     fn give_params(&mut self, i: usize) {
         if self.given.is_empty() {
             return;
         }
         match self.params.wanted {
-            true => {
-                self.given.copy_from_slice(self.params.fetch(0, i, i + 1).row(i));
-                for x in self.given.iter_mut().filter(|x| x.is_nan()) {
-                    *x = 0.0; // nobody gives it
-                }
-            }
-            false => self.given.fill(0.0),
+            true => self.given.copy_from_slice(self.params.fetch(0, i, i + 1).row(i)),
+            false => self.given.fill(f32::NAN),
         }
         self.envs[i].set_params(&self.given);
     }

@@ -46,7 +46,7 @@ mod state;
 mod tests;
 
 pub use agents::last;
-pub use author::{Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
+pub use author::{param_or, Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
 pub use data::data;
 pub use guest::{Guest, Slot};
 

@@ -1,7 +1,7 @@
 //! Native tests. A guest works on a static block that stands for linear memory, so they take turns.
 
 use crate::abi::{self, Binding};
-use crate::author::{Arg, Config, Element, Env, Rng, Space, Spec, Step};
+use crate::author::{param_or, Arg, Config, Element, Env, Rng, Space, Spec, Step};
 use crate::batch::{self, Batch};
 use crate::memory;
 use crate::state::{pack, unpack};
@@ -789,7 +789,7 @@ impl Env for Walker {
     fn step(&mut self, _: &mut Rng, _: &[i32], obs: &mut [f32]) -> Step {
         self.steps += 1;
         obs.copy_from_slice(&self.params);
-        let length = if self.params[0] == 0.0 { 3 } else { self.params[0] as u32 };
+        let length = param_or(&self.params, 0, 3.0) as u32;
         Step { terminated: self.steps == length, ..Step::default() }
     }
 }
@@ -833,6 +833,19 @@ fn episodes_are_told_their_reset_parameters() {
         let without = Binding { ptr: 0, ..binds[6] };
         assert_eq!(batch.bind(&[&binds[..6], &[without, Binding { ptr: 0, ..binds[7] }]].concat()), abi::STATUS_OK);
         assert_eq!(batch.reset(2, None, None), abi::STATUS_OK);
-        assert_eq!((seen(2, 0), seen(2, 1)), ((0.0, 0.0), (0.0, 0.0)));
+        let absent = |(a, b): (f32, f32)| a.is_nan() && b.is_nan();
+        assert!(absent(seen(2, 0)) && absent(seen(2, 1)));
+        for t in 2..5 {
+            unsafe { (0..2).for_each(|env| *place(0, t, env, 0) = 0.0) };
+            assert_eq!(batch.step(t, 0, 2), abi::STATUS_OK);
+            // Its own default is 3 steps.
+            assert_eq!(unsafe { *place(3, t, 0, 0).cast::<u8>() }, (t == 4) as u8);
+        }
     }
+}
+
+#[test]
+fn a_reset_parameter_that_nobody_sets_has_a_default() {
+    let params = [f32::NAN, 0.0];
+    assert_eq!((param_or(&params, 0, 7.0), param_or(&params, 1, 7.0)), (7.0, 0.0));
 }

@@ -1,6 +1,6 @@
-//! Walk: from the start of a corridor to its end, whose length is a reset parameter. Whoever is not there after 64 steps has lost.
+//! Walk: from the start of a corridor to its end, whose length is a reset parameter. A walker that is not there after 64 steps has lost.
 
-use rlhost_env::{rl_env, Config, Env, Rng, Space, Spec, Step};
+use rlhost_env::{param_or, rl_env, Config, Env, Rng, Space, Spec, Step};
 
 const LONGEST: i32 = 32;
 const MAX_STEPS: u32 = 64;
@@ -34,8 +34,7 @@ impl Env for Walk {
     }
 
     fn set_params(&mut self, params: &[f32]) {
-        // 0: nobody sets it
-        self.length = if params[0] == 0.0 { LONGEST } else { params[0] as i32 };
+        self.length = param_or(params, 0, LONGEST as f32) as i32;
     }
 
     fn reset(&mut self, _: &mut Rng, obs: &mut [f32]) {
