@@ -180,6 +180,29 @@ func TestMath_HasTheSameBitsFromEveryCompiler(t *testing.T) {
 	}
 }
 
+// TestMath_HasTheSameBitsInOtherLanguages evaluates the functions of the SDKs for Go and Rust as the test above does.
+func TestMath_HasTheSameBitsInOtherLanguages(t *testing.T) {
+	t.Parallel()
+	program, ok := compile(t, "clang, guest", guestSources+"testdata/math.c")
+	if !ok {
+		program, ok = compile(t, "zig, guest", guestSources+"testdata/math.c")
+	}
+	if !ok {
+		t.Skip("no C compiler is here")
+	}
+	r := newRuntime(t)
+	modules := map[string]string{"Go": buildGo(t, "math"), "Rust": buildRust(t, "math/rust", "math")}
+	for function := range 17 {
+		p := play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
+		want := p.hosted(t, r, program)
+		for language, module := range modules {
+			if got := p.hosted(t, r, module); got != want {
+				t.Errorf("function %d of math.c: trace %s in %s, %s in C", function, got, language, want)
+			}
+		}
+	}
+}
+
 // TestMath_IsAsExactAsItsHeaderSays measures the functions against the C library's long double.
 func TestMath_IsAsExactAsItsHeaderSays(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,7 @@ pub mod component;
 pub mod component_abi;
 mod data;
 mod guest;
+pub mod math;
 mod memory;
 #[cfg(any(test, target_arch = "wasm32"))]
 mod state;
