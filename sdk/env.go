@@ -1,11 +1,13 @@
 package sdk
 
+import "slices"
+
 // Action is an element of an action: int32 for discrete choices, float32 for a Box.
 type Action interface{ int32 | float32 }
 
 // Element is an element of an observation.
 type Element interface {
-	uint8 | int8 | int16 | int32 | int64 | float32 | float64
+	uint8 | int8 | int16 | int32 | int64 | float32
 }
 
 // Env is one environment. The slices are valid during the call only. An environment that also implements
@@ -37,18 +39,71 @@ type CompositeEnv interface {
 }
 
 // Taken has the rows of an environment's actions in the order of Spec.Actions: row i is in Int32 if the space of action i is discrete,
-// else in Float32; the other element i is nil. The rows are valid during the call only.
+// else in Float32; the other element i is nil. TakenAt finds them by name. The rows are valid during the call only.
 type Taken struct {
+	Names   []string // of the actions; nil finds none by name
 	Int32   [][]int32
 	Float32 [][]float32
 }
 
+// TakenAt returns the row of the action with that path: of int32 if its space is discrete, else of float32. It panics where there is none.
+func TakenAt[A Action](taken *Taken, name string) []A {
+	var row []A
+	i := slices.Index(taken.Names, name)
+	switch row := any(&row).(type) {
+	case *[]int32:
+		*row = rowAt(taken.Int32, i)
+	case *[]float32:
+		*row = rowAt(taken.Float32, i)
+	}
+	if row == nil {
+		panic("action " + name + ": no action of this type has the name")
+	}
+	return row
+}
+
 // Observed has the rows of an environment's observations in the order of Spec.Observations: row i is in the slice for the
-// type of observation i; element i of the others is nil. The rows are valid during the call only.
+// type of observation i; element i of the others is nil. ObservedAt finds them by name. The rows are valid during the call only.
 type Observed struct {
+	Names   []string // of the observations; nil finds none by name
 	Float32 [][]float32
 	Uint8   [][]uint8
 	Int32   [][]int32
+	Int8    [][]int8
+	Int16   [][]int16
+	Int64   [][]int64
+}
+
+// ObservedAt returns the row of the observation with that path, of the type of its elements. It panics where there is none.
+func ObservedAt[O Element](obs *Observed, name string) []O {
+	var row []O
+	i := slices.Index(obs.Names, name)
+	switch row := any(&row).(type) {
+	case *[]float32:
+		*row = rowAt(obs.Float32, i)
+	case *[]uint8:
+		*row = rowAt(obs.Uint8, i)
+	case *[]int32:
+		*row = rowAt(obs.Int32, i)
+	case *[]int8:
+		*row = rowAt(obs.Int8, i)
+	case *[]int16:
+		*row = rowAt(obs.Int16, i)
+	case *[]int64:
+		*row = rowAt(obs.Int64, i)
+	}
+	if row == nil {
+		panic("observation " + name + ": no observation of this type has the name")
+	}
+	return row
+}
+
+// rowAt returns row i, nil where it is of another type.
+func rowAt[T any](rows [][]T, i int) []T {
+	if i < 0 || i >= len(rows) {
+		return nil
+	}
+	return rows[i]
 }
 
 // Result is the result of a step besides its observation. If both flags are set, terminated wins. With several agents each of
@@ -81,7 +136,7 @@ type ParamTaker interface {
 	SetParams(params []float32)
 }
 
-// ParamOr returns reset parameter k of those that SetParams takes, or fallback where nobody sets it.
+// ParamOr returns reset parameter k out of what SetParams takes, or fallback where nobody sets it.
 func ParamOr(params []float32, k int, fallback float32) float32 {
 	if x := params[k]; x == x {
 		return x

@@ -24,6 +24,9 @@ const (
 	Float32 Type = iota // float32
 	Uint8               // uint8
 	Int32               // int32
+	Int8                // int8
+	Int16               // int16
+	Int64               // int64
 )
 
 // As returns the space as one of several observations: its path, such as inventory/gold, and the type of its elements.

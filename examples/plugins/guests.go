@@ -84,6 +84,8 @@ func Guests() []Guest {
 		{Module: "games-zig/spaces.wasm", Env: "spaces", Language: zig()},
 		{Module: "games-zig/tuple.wasm", Env: "tuple", Language: zig()},
 		{Module: "lander-c/lander.wasm", Env: "lander", Language: c()},
+		{Module: "lander-go/lander.wasm", Env: "lander", Language: golang()},
+		{Module: "lander-rust/lander.wasm", Env: "lander", Language: rust()},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
@@ -107,6 +109,8 @@ func Guests() []Guest {
 		{Module: "shaper-rust/shaper.wasm", Env: "shaper", Language: rust(), Component: true},
 		{Module: "shaper-go/shaper.wasm", Env: "shaper", Language: golang(), Component: true},
 		{Module: "snake-c/snake.wasm", Env: "snake", Language: c(), Committed: true, Builtin: "snake@1"},
+		{Module: "spaces-go/spaces.wasm", Env: "spaces", Language: golang()},
+		{Module: "spaces-rust/spaces.wasm", Env: "spaces", Language: rust()},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},
 		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
@@ -222,7 +226,7 @@ func assemblyscript() Language {
 func golang() Language {
 	return Language{
 		Name:    "Go",
-		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "sdk/internal/linear/*.go", "sdk/component/*.go", "sdk/component/module/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
+		Sources: []string{"sdk/*.go", "sdk/rlmath/*.go", "sdk/wasm/*.go", "sdk/internal/linear/*.go", "sdk/component/*.go", "sdk/component/module/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
 		Compilers: []Compiler{{
 			Version: []string{"go", "version"},
 			Probe:   []string{"go", "version"},

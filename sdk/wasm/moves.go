@@ -23,6 +23,7 @@ func newMoves(descs []described, envs int) *moves {
 	m := &moves{}
 	for i := range descs {
 		if descs[i].Role == hostabi.RoleAction {
+			m.taken.Names = append(m.taken.Names, descs[i].space.Name)
 			m.taken.Int32, m.taken.Float32 = append(m.taken.Int32, nil), append(m.taken.Float32, nil)
 		}
 	}

@@ -21,6 +21,10 @@ func (p *panel) Step(_ *sdk.Rand, action *sdk.Taken, obs *sdk.Observed) sdk.Resu
 	p.steps++
 	obs.Float32[0][0] = float32(p.steps)
 	wheel, gear, lamps, dial := action.Float32[0], action.Int32[1], action.Int32[2], action.Int32[3]
+	if action.Names != nil { // the panels that step together have none
+		wheel, gear = sdk.TakenAt[float32](action, "wheel"), sdk.TakenAt[int32](action, "gear")
+		lamps, dial = sdk.TakenAt[int32](action, "lamps"), sdk.TakenAt[int32](action, "dial/0")
+	}
 	sum := gear[0] + 4*lamps[0] + 8*lamps[1] + 16*dial[0] + 32*dial[1]
 	return sdk.Result{Reward: wheel[0] + 2*wheel[1] + float32(sum), Truncated: p.steps == 2}
 }

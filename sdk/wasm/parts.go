@@ -22,13 +22,15 @@ type part interface {
 }
 
 func newParts(descs []described, envs int) *parts {
-	n := 0
+	var names []string
 	for i := range descs {
 		if descs[i].Role == hostabi.RoleObservation {
-			n++
+			names = append(names, descs[i].space.Name)
 		}
 	}
-	p := &parts{obs: sdk.Observed{Float32: make([][]float32, n), Uint8: make([][]uint8, n), Int32: make([][]int32, n)}}
+	n := len(names)
+	p := &parts{obs: sdk.Observed{Names: names, Float32: make([][]float32, n), Uint8: make([][]uint8, n), Int32: make([][]int32, n),
+		Int8: make([][]int8, n), Int16: make([][]int16, n), Int64: make([][]int64, n)}}
 	for i := range descs {
 		d := &descs[i]
 		if d.Role != hostabi.RoleObservation {
@@ -39,6 +41,12 @@ func newParts(descs []described, envs int) *parts {
 			p.list = append(p.list, newPart(d, p.obs.Uint8, envs))
 		case hostabi.I32:
 			p.list = append(p.list, newPart(d, p.obs.Int32, envs))
+		case hostabi.I8:
+			p.list = append(p.list, newPart(d, p.obs.Int8, envs))
+		case hostabi.I16:
+			p.list = append(p.list, newPart(d, p.obs.Int16, envs))
+		case hostabi.I64:
+			p.list = append(p.list, newPart(d, p.obs.Int64, envs))
 		default:
 			p.list = append(p.list, newPart(d, p.obs.Float32, envs))
 		}

@@ -16,10 +16,11 @@ type collector struct {
 }
 
 func (c *collector) look(obs *sdk.Observed) {
-	for i := range obs.Uint8[0] {
-		obs.Uint8[0][i] = uint8(10*c.steps) + uint8(i)
+	field, luck := sdk.ObservedAt[uint8](obs, "map"), sdk.ObservedAt[float32](obs, "inventory/luck")
+	for i := range field {
+		field[i] = uint8(10*c.steps) + uint8(i)
 	}
-	obs.Int32[1][0], obs.Float32[2][0], obs.Float32[2][1] = c.steps, c.luck, float32(c.steps)
+	sdk.ObservedAt[int32](obs, "inventory/gold")[0], luck[0], luck[1] = c.steps, c.luck, float32(c.steps)
 }
 
 func (c *collector) Reset(rng *sdk.Rand, obs *sdk.Observed) {
@@ -91,6 +92,31 @@ func TestBatch_WritesSeveralObservations(t *testing.T) {
 				t.Errorf("step allocates %v times", got)
 			}
 		}
+	}
+}
+
+// A name that no observation or action of the type has is a mistake of the author's, which the host shows.
+func TestObservedAt_RefusesOtherNamesAndTypes(t *testing.T) {
+	obs := &sdk.Observed{Names: []string{"map", "gold"}, Uint8: [][]uint8{{1}, nil}, Int32: [][]int32{nil, {2}}}
+	taken := &sdk.Taken{Names: []string{"gear"}, Int32: [][]int32{{3}}, Float32: [][]float32{nil}}
+	if a, b, c := sdk.ObservedAt[uint8](obs, "map")[0], sdk.ObservedAt[int32](obs, "gold")[0], sdk.TakenAt[int32](taken, "gear")[0]; a != 1 || b != 2 || c != 3 {
+		t.Errorf("the rows have %d, %d and %d", a, b, c)
+	}
+	for want, find := range map[string]func(){
+		"observation gold: no observation of this type has the name": func() { sdk.ObservedAt[uint8](obs, "gold") },
+		"observation gild: no observation of this type has the name": func() { sdk.ObservedAt[int32](obs, "gild") },
+		"observation map: no observation of this type has the name":  func() { sdk.ObservedAt[float32](obs, "map") },
+		"action gear: no action of this type has the name":           func() { sdk.TakenAt[float32](taken, "gear") },
+		"action lamps: no action of this type has the name":          func() { sdk.TakenAt[int32](taken, "lamps") },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %q", got, want)
+				}
+			}()
+			find()
+		}()
 	}
 }
 

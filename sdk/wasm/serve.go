@@ -250,7 +250,8 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	for i, space := range p.observations(spec) {
 		dtype := dtypeOf[O]()
 		if p.dict {
-			dtype = [...]hostabi.DType{sdk.Float32: hostabi.F32, sdk.Uint8: hostabi.U8, sdk.Int32: hostabi.I32}[space.Type]
+			dtype = [...]hostabi.DType{sdk.Float32: hostabi.F32, sdk.Uint8: hostabi.U8, sdk.Int32: hostabi.I32, sdk.Int8: hostabi.I8,
+				sdk.Int16: hostabi.I16, sdk.Int64: hostabi.I64}[space.Type]
 		}
 		now = append(now, tensorOf(hostabi.RoleObservation, dtype, at1, space))
 		last = append(last, tensorOf(hostabi.RoleFinalObservation, dtype, once, space))

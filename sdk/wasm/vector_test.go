@@ -72,7 +72,7 @@ func (l pickies) row(obs *sdk.Observed, i int, at *sdk.Observed) {
 func (l pickies) Reset(i int, rng *sdk.Rand, obs *sdk.Observed) { l[i].Reset(rng, obs) }
 
 func (l pickies) Step(first int, rngs []sdk.Rand, rows sdk.Rows[int32, uint8], obs *sdk.Observed) {
-	one := sdk.Observed{Uint8: make([][]uint8, 3), Int32: make([][]int32, 3), Float32: make([][]float32, 3)}
+	one := sdk.Observed{Names: obs.Names, Uint8: make([][]uint8, 3), Int32: make([][]int32, 3), Float32: make([][]float32, 3)}
 	for i := range rows.Rewards {
 		l.row(&one, i, obs)
 		r := l[first+i].Step(&rngs[i], rows.Actions[i:i+1], &one)

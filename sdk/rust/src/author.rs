@@ -87,7 +87,7 @@ pub trait Env: Sized {
     }
 }
 
-/// Reset parameter k of those that `Env::set_params` takes, or fallback where nobody sets it.
+/// Reset parameter k out of what `Env::set_params` takes, or fallback where nobody sets it.
 pub fn param_or(params: &[f32], k: usize, fallback: f32) -> f32 {
     if params[k].is_nan() {
         return fallback;

@@ -8,10 +8,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/wasm"
 )
 
-const (
-	side             = 5
-	field, gold, pos = 0, 1, 2 // the observations
-)
+const side = 5
 
 type forager struct {
 	row, column, goldRow, goldColumn, gold, steps int32
@@ -21,11 +18,12 @@ type forager struct {
 func newForager(*sdk.Config) (*forager, error) { return &forager{}, nil }
 
 func (f *forager) look(obs *sdk.Observed) {
-	clear(obs.Uint8[field])
-	obs.Uint8[field][f.goldRow*side+f.goldColumn] = 1
-	obs.Uint8[field][f.row*side+f.column] = 2
-	obs.Int32[gold][0] = f.gold
-	obs.Float32[pos][0], obs.Float32[pos][1] = float32(f.row)/(side-1), float32(f.column)/(side-1)
+	field, place := sdk.ObservedAt[uint8](obs, "map"), sdk.ObservedAt[float32](obs, "place")
+	clear(field)
+	field[f.goldRow*side+f.goldColumn] = 1
+	field[f.row*side+f.column] = 2
+	sdk.ObservedAt[int32](obs, "inventory/gold")[0] = f.gold
+	place[0], place[1] = float32(f.row)/(side-1), float32(f.column)/(side-1)
 }
 
 func (f *forager) bury(rng *sdk.Rand) {

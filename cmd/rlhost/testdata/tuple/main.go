@@ -10,11 +10,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/wasm"
 )
 
-const (
-	lampCount, gearCount, lowest = 3, 3, -1
-
-	lampsAct, gearAct, wheelAct = 0, 1, 2 // the actions
-)
+const lampCount, gearCount, lowest = 3, 3, -1
 
 type tuple struct {
 	lamps               [lampCount]int32
@@ -54,15 +50,15 @@ func (p *tuple) ActionMask(legal []uint8) {
 
 func (p *tuple) Step(rng *sdk.Rand, action *sdk.Taken, obs *sdk.Observed) sdk.Result {
 	right := 0
-	if action.Int32[gearAct][0] == p.gear {
+	if sdk.TakenAt[int32](action, "drive/gear")[0] == p.gear {
 		right++
 	}
-	for i, on := range action.Int32[lampsAct] {
+	for i, on := range sdk.TakenAt[int32](action, "lamps") {
 		if on == p.lamps[i] {
 			right++
 		}
 	}
-	away := action.Float32[wheelAct][0] - p.wheel
+	away := sdk.TakenAt[float32](action, "drive/wheel")[0] - p.wheel
 	near := max(1-max(away, -away), 0)
 	p.Reset(rng, obs)
 	return sdk.Result{Reward: (float32(right) + near) / (lampCount + 2), Terminated: true}
