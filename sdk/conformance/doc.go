@@ -1,8 +1,10 @@
-// Package conformance has a second host of the environment ABI, in Python over wasmtime, and its test. It was written from
-// docs/reference/env-abi.md alone: what the page says is frozen, and not what the first host does.
+// Package conformance has second hosts of the two ABIs, in Python over wasmtime, and their test. They were written from
+// docs/reference/env-abi.md and component-abi.md alone: what the pages say is frozen, and not what the first host does.
 //
-//	python sdk/conformance/run.py           # the whole set of hostabi/conformance
-//	python sdk/conformance/run.py mask box  # some cases
+//	python sdk/conformance/run.py             # the whole set of hostabi/conformance
+//	python sdk/conformance/run.py mask box    # some cases
+//	python sdk/conformance/run_components.py  # the set of hostabi/conformance/component
 //
-// spec.py reads descriptions, host.py runs environments, run.py plays the set.
+// guest.py is an instance of a module and description.py what descriptions share. spec.py and env.py read and run
+// environments, manifest.py and component.py components.
 package conformance

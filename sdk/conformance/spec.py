@@ -3,30 +3,10 @@
 import collections
 import json
 import math
-import struct
 
 import numpy as np
 
-
-class Refused(Exception):
-    """The guest is not loaded."""
-
-
-class TooOld(Refused):
-    """The guest wants what this host does not run: that is not its author's mistake."""
-
-    def __init__(self, text):
-        super().__init__(text + ": update this host")
-
-
-def record(layout, fields):
-    """A kind of records: their bytes, and the names of their fields."""
-    return struct.Struct("<" + layout), collections.namedtuple("Record", fields)
-
-
-def numbered(name, n):
-    return " ".join(f"{name}{i}" for i in range(n))
-
+from description import MAX_ELEMS, MAX_TENSORS, Description, Refused, TooOld, must, numbered, record
 
 HEAD = record("IHHQQHHHHIIIIIIIIIIIIffffIIIIIIfI", "size abi_major abi_minor caps needs tensor_bytes binding_bytes group_bytes arg_bytes tensors groups args strings_at "
               "strings_len max_envs episode_limit autoreset flags render_modes render_width render_height render_fps reward_low reward_high reward_threshold "
@@ -58,13 +38,7 @@ ROLES = {
 }
 FEATURE = {"actions": 0, "observations": 1, "agents": 2, "info": 3, "discount": 5, "reset_param": 7, "reset_info": 11}
 FEATURES = sum(1 << bit for bit in FEATURE.values())
-MAX_TENSORS, MAX_ELEMS, MAX_BYTES, MAX_PIXELS = 1024, 1 << 24, 1 << 20, 1 << 14
-
-
-def must(holds, text):
-    """Refuses the guest where something does not hold."""
-    if not holds:
-        raise Refused(text)
+MAX_PIXELS = 1 << 14  # of a side of a picture
 
 
 class Tensor:
@@ -124,38 +98,19 @@ class Tensor:
         must(not np.isnan([self.low, self.high]).any() and (self.low <= self.high).all(), f"{self.label} has bounds that are NaN or reversed")
 
 
-class Spec:
-    """What a guest says about itself: major version and needs first, then all else."""
+class Spec(Description):
+    """The description of an environment."""
 
-    def __init__(self, blob):
-        must(len(blob) >= 24, f"a head of {len(blob)} bytes")
-        _, major, minor, _, needs = struct.unpack_from("<IHHQQ", blob)
-        if major != 1:
-            raise TooOld(f"the guest needs ABI {major}.{minor}")
-        if needs & ~FEATURES:
-            raise TooOld("the guest needs " + ", ".join(f"feature {i}" for i in range(64) if (needs & ~FEATURES) >> i & 1) + ", which this host does not run")
-        try:
-            self.read(blob)
-        except TooOld:
-            raise
-        except Refused as e:  # in a later version it may be right
-            raise TooOld(str(e)) if minor > 0 else e
+    head, features = HEAD, FEATURES
 
-    def read(self, blob):
-        self.blob = blob
-        size = struct.unpack_from("<I", blob)[0]
-        must(128 <= size <= min(4096, len(blob)) and size % 4 == 0, f"a head of {size} bytes")
-        self.head = h = self.records(HEAD, 0, size, 1, "head")[0]
+    def read(self, blob, h):
+        super().read(blob, h)
         must(not h.reserved, "the head has reserved bytes that are not 0")
-        at, lists = size, []
+        at, lists = h.size, []
         for kind, each, n, name in ((GROUP, h.group_bytes, h.groups, "group"), (TENSOR, h.tensor_bytes, h.tensors, "tensor"), (ARG, h.arg_bytes, h.args, "arg")):
-            must(kind[0].size <= each <= 4096 and each % 4 == 0, f"{name}_bytes is {each}")
             lists.append(self.records(kind, at, each, n, name))
             at += each * n
         must(48 <= h.binding_bytes <= 4096 and h.binding_bytes % 4 == 0, f"binding_bytes is {h.binding_bytes}")
-        must(h.strings_at >= size and 0 < h.strings_len <= len(blob) - h.strings_at, "the strings end outside the description")
-        self.strings = blob[h.strings_at:h.strings_at + h.strings_len]
-        must(self.strings[0] == 0 and self.strings[-1] == 0, "the strings do not begin and end with a NUL")
         self.name, self.version, _, _ = (self.string(s) for s in (h.name, h.version, h.doc, h.licence))
         must(self.name, "the environment has no name")
         must("@" not in self.name + self.version, "the name or the version has an @")
@@ -180,23 +135,9 @@ class Spec:
             if default := self.string(a.value):
                 self.written(name, default)
 
-    def records(self, kind, at, each, n, name):
-        """The records at a place, each of so many bytes, of which the known ones are read."""
-        must(n * each <= len(self.blob) - at, f"{n} records of {name} end outside the description")
-        return [kind[1](*kind[0].unpack_from(self.blob, at + i * each)) for i in range(n)]
-
-    def string(self, at):
-        must(at < len(self.strings), "a string lies outside the table")
-        raw = self.strings[at:self.strings.index(0, at)]
-        must(len(raw) <= 4096, "a string of more than 4,096 bytes")
-        text = raw.decode(errors="surrogateescape")
-        must(not any(0xdc80 <= ord(c) <= 0xdcff for c in text), "a string is not UTF-8")
-        must(all(c == "\n" or ord(c) >= 32 and not 127 <= ord(c) < 160 for c in text), "a string has control characters")
-        return text
-
     def numbers(self, tensor, dtype, n):
         at = tensor.d.values
-        must(at % 4 == 0 and self.head.size <= at and at + 4 * n <= len(self.blob), f"{tensor.label} has values outside the description")
+        must(at % 4 == 0 and self.h.size <= at and at + 4 * n <= len(self.blob), f"{tensor.label} has values outside the description")
         return np.frombuffer(self.blob, dtype, n, at)
 
     def read_groups(self, groups):
@@ -212,7 +153,7 @@ class Spec:
         must(len(names) < 2 or len(set(names)) == len(names) and all(names) and not any(set("/ ") & set(n) for n in names), "groups without names of their own")
         self.agents = [g.agents for g in groups] or [1]
         must(sum(self.agents) <= 32768, f"{sum(self.agents)} agents")
-        must(sum(self.agents) == 1 or self.head.autoreset & SAME_STEP, "agents need same_step")
+        must(sum(self.agents) == 1 or self.h.autoreset & SAME_STEP, "agents need same_step")
 
     def check_group(self, group):
         """What the tensors of a group have to be to each other."""
@@ -228,7 +169,7 @@ class Spec:
                 t.other = of[other][t.d.pair]
                 want = t.other.elems if role == FINAL else 0 if t.other.counts is None else int(t.other.counts.sum())
                 must(t.elems == want and (role == MASK or t.dtype == t.other.dtype), f"{t.label} has {t.elems} elements, want {want}")
-        must(not self.head.autoreset & SAME_STEP or len(of[FINAL]) == len(of[OBSERVATION]), "same_step is offered, and an observation has no final_observation")
+        must(not self.h.autoreset & SAME_STEP or len(of[FINAL]) == len(of[OBSERVATION]), "same_step is offered, and an observation has no final_observation")
 
     def written(self, name, text):
         """A value of an argument as the guest reads it: parsed by its type and written anew."""

@@ -2,47 +2,30 @@
 
 import ctypes
 import itertools
-import re
 import struct
 
 import numpy as np
-import wasmtime
 
-from spec import (ACTION, ACTIVE, AT_T1, CHW, DISCOUNT, EPISODE, FEATURES, FINAL, HWC, INFO, MASK, MAX_BYTES, MAX_ELEMS, MAX_TENSORS, NO_TIME, OBSERVATION, RESET_INFO,
-                  RESET_PARAM, REWARD, SAME_STEP, TERMINATED, TRUNCATED, U8, Refused, Spec, TooOld, must)
-
-
-class Fault(Exception):
-    """The guest fails once it is loaded."""
+from description import MAX_BYTES, Refused, must
+from guest import Fault, Guest
+from spec import (ACTION, ACTIVE, AT_T1, CHW, DISCOUNT, EPISODE, FEATURES, FINAL, HWC, INFO, MASK, NO_TIME, OBSERVATION, RESET_INFO, RESET_PARAM, REWARD, SAME_STEP,
+                  TERMINATED, TRUNCATED, U8, Spec)
 
 
-STATUS = {-1: "argument out of range", -2: "out of memory", -3: "call not allowed in this state", -4: "not supported", -5: "configuration not accepted",
-          -7: "action outside its space", -9: "another version", -10: "not granted"}
-REQUIRED = {"rl_describe": 4, "rl_alloc": 2, "rl_free": -2, "rl_create": 4, "rl_bind": 3, "rl_reset": 4, "rl_step": 2}  # parameters; negative: no result
-EXPORTS = REQUIRED | {"rl_host": 2, "rl_step_range": 4, "rl_render": 5, "rl_save": 4, "rl_load": 4, "rl_destroy": 1, "rl_last_error": 2, "rl_current_env": 0,
-                      "rl_current_agent": 0, "_initialize": -0.5}
-IMPORTS = {"log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32"), "metric_env": ("metric", "i32 i32 i32 f64 i32 -> "),
-           "clock_ns": ("clock", " -> i64")}  # the capability that each needs, and its signature
-WASI = "wasi_snapshot_preview1"
-FUEL, MEMORY = 1_000_000_000, 1 << 28
-CONFIG = wasmtime.Config()
-CONFIG.consume_fuel = True
-for later in ("threads", "tail_call", "multi_memory", "memory64", "relaxed_simd", "exceptions", "gc", "function_references"):
-    setattr(CONFIG, "wasm_" + later, False)
-ENGINE = wasmtime.Engine(CONFIG)
-
-
-class Env:
+class Env(Guest):
     """A batch of environments of a module, in one instance."""
 
+    kind, candidates, module, features = "env", ("rl_abi_v1rc", "rl_abi_v1"), "rl", FEATURES
+    required = {"rl_describe": 4, "rl_alloc": 2, "rl_free": -2, "rl_create": 4, "rl_bind": 3, "rl_reset": 4, "rl_step": 2}
+    optional = Guest.optional | {"rl_step_range": 4, "rl_render": 5, "rl_save": 4, "rl_load": 4, "rl_destroy": 1, "rl_current_env": 0, "rl_current_agent": 0}
+    imports = {"log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32"), "metric_env": ("metric", "i32 i32 i32 f64 i32 -> "),
+               "clock_ns": ("clock", " -> i64")}
+
     def __init__(self, wasm, args=None, grants=(), envs=2, mode=SAME_STEP, steps=4, params=None):
-        self.n, self.mode, self.steps, self.params, self.granted = envs, mode, steps, params or {}, grants
-        self.clock, self.metrics, self.logged, self.working, self.streams = 0, {}, [], "", {-1: np.random.default_rng(0)}
-        try:
-            self.module = wasmtime.Module(ENGINE, wasm)
-        except wasmtime.WasmtimeError as e:
-            raise Refused(f"not a module of WebAssembly 2.0: {e}") from None
-        self.look_at_exports()
+        super().__init__(wasm, grants)
+        self.n, self.mode, self.steps, self.params, self.metrics, self.streams = envs, mode, steps, params or {}, {}, {}
+        names = {e.name for e in self.compiled.exports}
+        must(("rl_save" in names) == ("rl_load" in names), "rl_save and rl_load are exported both or not at all")
         try:
             self.spec = self.describe({})
             if args:  # their types say how they are written
@@ -51,126 +34,18 @@ class Env:
             raise Refused(str(e)) from None
         self.create()
 
-    def look_at_exports(self):
-        types = {e.name: e.type for e in self.module.exports}
-        kinds = [(m[1], int(m[2])) for name in types if (m := re.fullmatch(r"rl_(env|component)_v(\d+)", name))]
-        must({kind for kind, _ in kinds} != {"env", "component"}, "E015: the marker of an environment and that of a component")
-        if ("env", 1) not in kinds:
-            if ("env", 2) <= max(kinds, default=("", 0)):
-                raise TooOld(f"the guest is of ABI {max(kinds)[1]}")
-            must("rl_abi_v1rc" not in types and "rl_abi_v1" not in types, "the guest was built for a candidate of the ABI, or before: build it again")
-            raise Refused("no environment: it does not export rl_env_v1")
-        must("_start" not in types, "a module with _start is a command")
-        must(isinstance(types.get("memory"), wasmtime.MemoryType), "the module exports no memory")
-        must(("rl_save" in types) == ("rl_load" in types), "rl_save and rl_load are exported both or not at all")
-        for name, n in EXPORTS.items():
-            t = types.get(name)
-            must(t is not None or name not in REQUIRED, f"the module does not export {name}")
-            want = ["i32"] * int(abs(n)), ["i32"] * (n >= 0)
-            have = ([str(p) for p in t.params], [str(r) for r in t.results]) if isinstance(t, wasmtime.FuncType) else want if t is None else ([], [])
-            must(have == want, f"the module exports {name}({', '.join(have[0])})")
-
-    def instantiate(self):
-        """A fresh instance: imports, _initialize, rl_host."""
-        self.dead, self.store, linker = False, wasmtime.Store(ENGINE), wasmtime.Linker(ENGINE)
-        self.store.set_limits(memory_size=MEMORY)
-        self.store.set_wasi(wasmtime.WasiConfig())
-        self.store.set_fuel(FUEL)
-        linker.define_wasi()
-        linker.allow_shadowing = True
-        for i in self.module.imports:
-            self.link(linker, i)
-        try:
-            self.exports = linker.instantiate(self.store, self.module).exports(self.store)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
-            raise Fault(f"the module does not start: {e}") from None
-        self.memory = self.exports["memory"]
-        if "_initialize" in self.exports:
-            self.call("_initialize")
-        if "rl_host" in self.exports:
-            self.status("rl_host", self.put(struct.pack("<IHHQIII5I", 48, 1, 0, FEATURES, MAX_TENSORS, MAX_ELEMS, MEMORY, *[0] * 5)), 48)
-
-    def link(self, linker, i):
-        offered = {"log": lambda level, at, n: self.logged.append((level, self.read(at, n))), "log_enabled": lambda level: 1, "clock_ns": lambda: self.clock,
-                   "metric_env": self.metric_env}
-        if i.module == WASI:  # no time but the virtual clock
-            mine = {"clock_time_get": lambda _id, _precision, at: self.write(at, struct.pack("<Q", self.clock)),
-                    "random_get": lambda at, n: self.write(at, self.stream().bytes(n))}.get(i.name)
-            if mine:
-                linker.define_func(WASI, i.name, i.type, mine)
-            return
-        must(isinstance(i.type, wasmtime.FuncType) and i.module in ("rl", "rl_optional"), f"the import {i.module}.{i.name} does not exist")
-        known, have = i.name in offered, " ".join(str(t) for t in i.type.params) + " -> " + "".join(str(t) for t in i.type.results)
-        must(not known or have == IMPORTS[i.name][1], f"the import {i.module}.{i.name} has the parameters and results {have}")
-        call = offered[i.name] if known and IMPORTS[i.name][0] in self.granted else None
-        if i.module == "rl_optional":
-            nothing = {"i32": 0 if i.name == "log_enabled" else -4, "i64": 0}.get(have.split(" -> ")[1], 0.0)
-            call = call or (lambda *_: nothing if i.type.results else None)
-        else:
-            must(known, f"the import {i.module}.{i.name} does not exist")
-            must(call, f"the import rl.{i.name} is not granted")
-        linker.define_func(i.module, i.name, i.type, call)
-
     def stream(self):
         """The random stream of the environment that is worked on, or else that of the instance."""
         asks = self.working in ("rl_reset", "rl_step", "rl_step_range") and "rl_current_env" in self.exports
-        return self.streams.get(self.exports["rl_current_env"](self.store) if asks else -1, self.streams[-1])
+        return self.streams.get(self.exports["rl_current_env"](self.store) if asks else -1, self.random)
 
-    def metric_env(self, env, at, n, value, gather):
-        name = self.read(at, n) if n <= 128 else b""
+    def on_clock_ns(self):
+        return self.clock
+
+    def on_metric_env(self, env, at, n, value, gather):
+        name = self.peek(at, n) if 0 < n <= 128 else None
         if name and 0 <= env < self.n and gather in (0, *(1 << bit for bit in range(13, 17))) and (name in self.metrics or len(self.metrics) < 256):
             self.metrics.setdefault(name, {})[env] = value, gather
-
-    def call(self, name, *args):
-        """Calls a function; after a trap the instance is called no more but to ask whom it was about."""
-        self.store.set_fuel(FUEL)
-        self.working = name
-        try:
-            return self.exports[name](self.store, *args)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
-            self.dead = True
-            whom = ", ".join(f"{who} {self.exports['rl_current_' + who](self.store)}" for who in ("env", "agent") if "rl_current_" + who in self.exports)
-            raise Fault(f"trap in {name}, {whom}: {str(e).splitlines()[-1]}") from None
-
-    def answer(self, name, *args):
-        """Calls a function whose negative results are errors."""
-        r = self.call(name, *args)
-        if r < 0:
-            n = self.call("rl_last_error", 0, 0) if "rl_last_error" in self.exports else 0
-            at = self.alloc(n) if n > 0 else 0
-            raise Fault(f"{name}: {STATUS.get(r, f'status {r}')}: {self.read(at, self.call('rl_last_error', at, n)).decode(errors='replace') if n > 0 else ''}")
-        return r
-
-    def status(self, name, *args):
-        if r := self.answer(name, *args):
-            raise Fault(f"{name} returns the status {r}, which is neither 0 nor an error")
-
-    def needed(self, name, *args, most=MEMORY, what="its answer"):
-        """Calls a function that returns a needed length, twice."""
-        n = self.answer(name, *args, 0, 0)
-        at = self.alloc(n) if n <= most else 0
-        again = self.answer(name, *args, at, n) if at else n
-        if n > most or again != n:
-            raise Fault(f"{name} needs {n} bytes for {what}, then {again}, want at most {most}")
-        return self.read(at, n)
-
-    def alloc(self, n, align=8):
-        at = self.call("rl_alloc", n, align) & 0xffffffff
-        if at == 0 or at % align or at + n > self.memory.data_len(self.store):
-            raise Fault(f"rl_alloc({n}, {align}) returns {at}")
-        return at
-
-    def read(self, at, n):
-        return bytes(self.memory.read(self.store, at & 0xffffffff, (at & 0xffffffff) + n))
-
-    def write(self, at, data):
-        self.memory.write(self.store, data, at & 0xffffffff)
-        return 0
-
-    def put(self, data):
-        at = self.alloc(max(len(data), 1))
-        self.write(at, data)
-        return at
 
     def describe(self, config):
         self.instantiate()
@@ -179,7 +54,7 @@ class Env:
         return Spec(self.needed("rl_describe", *self.config, most=MAX_BYTES, what="its description"))
 
     def create(self):
-        h = self.spec.head
+        h = self.spec.h
         if h.max_envs and self.n > h.max_envs or not h.autoreset & self.mode:
             raise Fault(f"{self.n} environments in the mode {self.mode}, want at most {h.max_envs} in one of {h.autoreset}")
         self.batch = self.answer("rl_create", *self.config, self.n, self.mode)
@@ -196,7 +71,7 @@ class Env:
                 continue
             size, dense = t.dtype.itemsize, t.d.flags & (HWC | CHW) or t.d.dtype == U8 and t.d.rank == 3
             rows = 1 if t.d.flags & NO_TIME else self.steps + (t.d.flags & AT_T1 > 0)
-            if self.spec.head.caps & 1 and not dense:  # [time][elem][env][agent]
+            if self.spec.h.caps & 1 and not dense:  # [time][elem][env][agent]
                 agent, env, elem = size, size * t.agents, size * t.agents * self.n
                 time = elem * t.elems
             else:  # [time][env][agent][elem], with a gap behind each environment
@@ -212,7 +87,7 @@ class Env:
 
     def bind(self):
         """Binds the block that is used now; every row begins at a multiple of an element, so that is what row_align says."""
-        each = self.spec.head.binding_bytes
+        each = self.spec.h.binding_bytes
         aligns = [t.dtype.itemsize if t.bound else 0 for t in self.spec.tensors]
         record = b"".join(struct.pack("<7I", *place, align).ljust(each, b"\0") for place, align in zip(self.blocks[self.now], aligns))
         for k, t in self.of(RESET_PARAM):
@@ -311,13 +186,13 @@ class Env:
             raise Fault(f"{name} is {x.max()}, want 0 or 1")
 
     def render(self, env, mode, camera=0):
-        picture, h = self.needed("rl_render", self.batch, env, mode | camera << 8, what="its picture"), self.spec.head
+        picture, h = self.needed("rl_render", self.batch, env, mode | camera << 8, what="its picture"), self.spec.h
         if mode and len(picture) != (want := h.render_width * h.render_height * (mode + 2)):
             raise Fault(f"a picture of {len(picture)} bytes, want {want}")
         return picture if mode else picture.decode()
 
     def save(self, env):
-        state, h = self.needed("rl_save", self.batch, env), self.spec.head
+        state, h = self.needed("rl_save", self.batch, env), self.spec.h
         version, n = struct.unpack_from("<II", state.ljust(8, b"\xff"))
         if version != h.state_version or n != len(state) - 8 or len(state) > h.state_max > 0:
             raise Fault(f"a state of version {version} that says {n} bytes and has {len(state) - 8}, want version {h.state_version}")

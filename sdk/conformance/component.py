@@ -1,0 +1,395 @@
+"""A host of the component ABI over wasmtime, written from docs/reference/component-abi.md alone.
+
+It copies blocks into the guest and back, and has one run at a time. Requests and wrappers, which need a host of policies and
+environments, are not in it.
+"""
+
+import collections
+import dataclasses
+import struct
+import time
+
+import numpy as np
+
+from description import Refused
+from guest import Failed, Fault, Guest
+from manifest import BINDING, BLOCKS, MESSAGE, OPTIONAL, TYPES, WRITE, Manifest
+
+ARGUMENT, NO_MEMORY, STATE, UNSUPPORTED, DENIED = -1, -2, -3, -4, -10
+SENT, PARKED, DROPPED = 0, 1, 2
+COUNTER, GAUGE, HISTOGRAM = 1, 2, 3
+MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES = 4096, 64, 256, 64
+# Payloads that name a block, and the payload with which it must have come.
+CARRY = {"trajectory": "trajectory"} | {asked: asked for asked in ("act_request", "reset_request", "reward_request", "observe_request")} | {
+    "actions": "act_request", "reset_params": "reset_request", "shaped_rewards": "reward_request", "observations": "observe_request"}
+
+
+class Ended(Exception):
+    """The component ends the run with an error."""
+
+
+class Block:
+    """Columns of numbers, one behind the other: each of a type of the ABI and of [rows][environments][agents][elements]."""
+
+    def __init__(self, columns):
+        self.columns, size = {}, 0
+        for name, (dtype, *shape) in columns.items():
+            self.columns[name] = dtype, shape, size
+            size += np.dtype(TYPES[dtype]).itemsize * int(np.prod(shape)) + 63 & ~63
+        self.bytes = bytearray(size)
+
+    def column(self, name):
+        dtype, shape, at = self.columns[name]
+        return np.ndarray(shape, TYPES[dtype], self.bytes, at)
+
+
+@dataclasses.dataclass
+class Message:
+    block: Block | None = None
+    t: int = 0
+    split: int = 0
+    policy_version: int = 0
+    kind: int = 0
+    sender: int = 0
+    inline: tuple = (0, 0)
+
+
+@dataclasses.dataclass
+class Receiver:
+    """Takes the messages of a signal, as long as it has room."""
+    take: object
+    room: float = float("inf")
+
+    def full(self):
+        return self.room < 1
+
+    def put(self, message):
+        self.room -= 1
+        self.take(message)
+
+
+@dataclasses.dataclass
+class Named:
+    """A block that a token names: until its slot returns, and as long as it is leased."""
+    block: Block
+    slot: int
+    leases: int = 0
+    written: set = dataclasses.field(default_factory=set)  # columns that are put into the block when it is emitted
+    over: bool = False  # it was emitted, or its slot has returned: it can no longer be written
+
+
+@dataclasses.dataclass
+class Run:
+    """What a component is told about its run and about itself, and what its wires let it write, by slot."""
+    name: str
+    id: int = 0
+    index: int = 0
+    count: int = 1
+    seed: int = 0
+    synchronous: bool = True
+    writes: dict = dataclasses.field(default_factory=dict)
+
+
+def lines(table, prefix=""):
+    """A table as keys and texts: nested keys joined with dots, elements of a list with commas."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from lines(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
+
+
+def text_of(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Component(Guest):
+    """A component in an instance of a module."""
+
+    kind, candidates, module = "component", ("rl_component_v1rc",), "rl_component"
+    required = {"rl_alloc": 2, "rl_free": -2, "rl_configure": 2, "rl_manifest": 2, "rl_start": 2, "rl_slot": 2}
+    optional = Guest.optional | {"rl_timer": 1, "rl_pause": 0, "rl_resume": 0, "rl_snapshot": 2, "rl_restore": 2, "rl_stop": 0, "rl_request": 4}
+    imports = {"emit": (None, "i32 i32 -> i32"), "lease": (None, "i32 -> i32"), "release": (None, "i32 -> i32"), "column": (None, "i32 i32 i32 i32 i32 -> i32"),
+               "timer": (None, "i64 i64 -> i32"), "cancel": (None, "i32 -> i32"), "declare": ("metric", "i32 i32 i32 -> i32"), "report": ("metric", "i32 f64 -> "),
+               "stop": ("stop", "i32 -> i32"), "log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32")}
+
+    def __init__(self, wasm, table=None, grants=()):
+        super().__init__(wasm, grants)
+        self.table = "".join(f"{k}={v}\n" for k, v in sorted(lines(table or {}), key=lambda kv: kv[0].encode())).encode()
+        self.receivers, self.waiting, self.parked = {}, collections.deque(), collections.deque()
+        self.tokens, self.last_token, self.current, self.timers, self.last_timer = {}, 0, 0, {}, 0
+        self.metrics, self.stops, self.faults, self.paused, self.state = [], [], 0, False, None
+        try:
+            self.configure()
+        except Fault as e:
+            raise Refused(str(e)) from None
+
+    def configure(self):
+        """A fresh instance, up to its manifest."""
+        self.instantiate()
+        self.windows = {}  # memory of the guest for each block
+        self.status("rl_configure", self.put(self.table), len(self.table))
+        self.manifest = Manifest(self.needed("rl_manifest", what="its manifest"))
+        self.message_at = self.alloc(self.manifest.h.message_bytes)
+        self.bindings_at = self.alloc(self.manifest.h.binding_bytes * max(1, self.manifest.h.columns))
+
+    # Its life.
+
+    def start(self, run):
+        self.run = run
+        for slot, columns in zip(self.manifest.slots, self.manifest.columns):
+            for c in columns:
+                if c.flags & WRITE and c.name not in run.writes.get(slot.name, ()):
+                    raise Fault(f"slot {slot.name} may not write {c.name}: no wire grants it")
+        self.begin()
+
+    def begin(self):
+        """Starts a fresh instance, from the state that another one has given."""
+        self.random = np.random.default_rng(self.run.seed)
+        name = self.run.name.encode()
+        identity = struct.pack("<IIIIQII4I", 48, self.run.index, self.run.count, self.run.synchronous, self.run.seed, 48, len(name), *[0] * 4) + name
+        self.status("rl_start", self.put(identity), len(identity))
+        if self.state is not None and "rl_restore" in self.exports:
+            self.status("rl_restore", self.put(self.state), len(self.state))
+
+    def restore(self, state):
+        """Continues from a state of another instance; Failed if the guest does not take it."""
+        if state is not None:
+            self.status("rl_restore", self.put(state), len(state))
+            self.state = state
+
+    def snapshot(self):
+        """The state for another instance, or None: it begins from scratch."""
+        if any(n.leases for n in self.tokens.values()) or self.manifest.stateless or "rl_snapshot" not in self.exports:
+            return None
+        try:
+            return self.needed("rl_snapshot", what="its state")
+        except Fault as e:
+            if self.dead:
+                self.recover(e)
+            raise
+
+    def pause(self):
+        self.paused = True
+        if "rl_pause" in self.exports:
+            self.status("rl_pause")
+
+    def resume(self):
+        if "rl_resume" in self.exports:
+            self.status("rl_resume")
+        self.paused = False
+        self.work()
+
+    def stop(self):
+        if "rl_stop" in self.exports:
+            self.status("rl_stop")
+        self.tokens.clear()  # the leases that are left
+
+    def recover(self, why):
+        """Goes on after a fault as the instance was when it had started: nothing of it outlives a call but its state."""
+        self.faults += 1
+        self.logged.append((3, str(why)))
+        self.tokens.clear()
+        self.current, clock = 0, self.clock
+        self.configure()
+        self.begin()
+        self.clock = clock
+
+    # Its messages.
+
+    def send(self, slot, message):
+        """Gives the component a message, which waits while it is paused or its own messages wait for room."""
+        self.waiting.append(([s.name for s in self.manifest.slots].index(slot), message))
+        self.work()
+
+    def work(self):
+        """Handles what waits, and calls the timers that are due."""
+        while self.parked and not self.parked[0][0].full():
+            receiver, message = self.parked.popleft()
+            receiver.put(message)
+        while self.waiting and not self.held():
+            self.handle(*self.waiting.popleft())
+        now = time.monotonic_ns()
+        for timer in [timer for timer, (due, _) in self.timers.items() if due <= now]:
+            if timer in self.timers and not self.held():
+                self.ring(timer, now)
+
+    def held(self):
+        return self.paused or bool(self.parked)
+
+    def handle(self, slot, m):
+        named = Named(m.block, slot) if m.block else None
+        if named:
+            self.last_token = self.current = self.last_token + 1
+            self.tokens[self.current] = named
+        if self.enter(lambda: self.call_slot(slot, m, named)) and named:
+            self.put_back(named)
+            token, self.current = self.current, 0
+            self.forget(token)
+
+    def call_slot(self, slot, m, named):
+        columns = self.bind(named) if named and self.looks(slot) else 0
+        record = MESSAGE[0].pack(self.current, columns, m.t, m.split, m.policy_version, *m.inline, m.kind, 0, m.sender + 1, *[0] * 4)
+        self.write(self.message_at, record.ljust(self.manifest.h.message_bytes, b"\0"))
+        self.status("rl_slot", slot, self.message_at)
+
+    def ring(self, timer, now):
+        every = self.timers[timer][1]
+        self.timers[timer] = now + every, every
+        if not every:
+            del self.timers[timer]
+        self.enter(lambda: self.status("rl_timer", timer))
+
+    def enter(self, call):
+        """Makes a call with a message or a timer: whether it went well. After a fault there is another instance."""
+        self.clock += 1_000_000 - self.clock % 1_000_000
+        self.emits = 0
+        try:
+            call()
+        except Failed as e:
+            raise Ended(str(e)) from None
+        except Fault as e:
+            self.recover(e)
+            return False
+        return True
+
+    # Blocks.
+
+    def looks(self, slot):
+        return self.manifest.columns[slot] or self.manifest.slots[slot].flags & BLOCKS
+
+    def bind(self, named):
+        """Copies a block into the guest, and writes the bindings of its slot's columns. A leased block stays as it is."""
+        block = named.block
+        if id(block) not in self.windows:
+            self.windows[id(block)] = self.alloc(len(block.bytes), 64)
+        if not any(n.leases for n in self.tokens.values() if n.block is block):
+            self.write(self.windows[id(block)], bytes(block.bytes))
+        each = self.manifest.h.binding_bytes
+        for i, c in enumerate(self.manifest.columns[named.slot]):
+            there = block.columns.get(c.name)
+            if not there and not c.flags & OPTIONAL:
+                raise Ended(f"the block has no column {c.name}")
+            if there and c.dtype not in (0, there[0]):
+                raise Ended(f"the column {c.name} has the type {there[0]}, want {c.dtype}")
+            record = self.binding(named, c.name, c.flags & WRITE) if there else b""
+            self.write(self.bindings_at + i * each, record.ljust(each, b"\0"))
+        return self.bindings_at
+
+    def binding(self, named, name, write):
+        dtype, (rows, envs, agents, elems), at = named.block.columns[name]
+        size = np.dtype(TYPES[dtype]).itemsize
+        if write:
+            named.written.add(name)
+        return BINDING[0].pack(self.windows[id(named.block)] + at, size * elems * agents * envs if rows > 1 else 0, size * elems * agents, size * elems if agents > 1 else 0,
+                               size, rows, size, envs, agents, elems, dtype, bool(write), 0, *[0] * 5)
+
+    def put_back(self, named):
+        """Puts what the guest has written into the block, once."""
+        for name in named.written if not named.over else ():
+            column, at = named.block.column(name), named.block.columns[name][2]
+            named.block.bytes[at:at + column.nbytes] = self.read(self.windows[id(named.block)] + at, column.nbytes)
+        named.over = True
+
+    def forget(self, token):
+        """Ends a token whose slot has returned, unless its block is leased."""
+        if token != self.current and not self.tokens[token].leases:
+            del self.tokens[token]
+
+    def on_lease(self, token):
+        named = self.tokens.get(token)
+        if not named:
+            return ARGUMENT
+        if sum(n.leases for n in self.tokens.values()) == MAX_LEASES:
+            raise Fault(f"the guest leases more than {MAX_LEASES} blocks")
+        named.leases += 1
+        return 0
+
+    def on_release(self, token):
+        named = self.tokens.get(token)
+        if not named or not named.leases:
+            return ARGUMENT
+        named.leases -= 1
+        self.forget(token)
+        return 0
+
+    def on_column(self, token, at, n, access, to):
+        named, name = self.tokens.get(token), self.peek(at, n)
+        if not named or not name or access not in (0, WRITE) or self.peek(to, self.manifest.h.binding_bytes) is None:
+            return ARGUMENT
+        if not self.looks(named.slot) or access and named.over:
+            return STATE
+        name = name.decode(errors="replace")
+        if name not in named.block.columns:
+            return UNSUPPORTED
+        if access and name not in self.run.writes.get(self.manifest.slots[named.slot].name, ()):
+            return DENIED
+        return self.write(to, self.binding(named, name, access).ljust(self.manifest.h.binding_bytes, b"\0"))
+
+    # What it sends, counts and asks for.
+
+    def on_emit(self, signal, at):
+        raw = self.peek(at, self.manifest.h.message_bytes)
+        if raw is None or not 0 <= signal < len(self.manifest.signals):
+            return ARGUMENT
+        m, port = MESSAGE[1](*MESSAGE[0].unpack_from(raw)), self.manifest.signals[signal]
+        named = self.tokens.get(m.block)
+        came = named and self.manifest.slots[named.slot].payload
+        if bool(m.block) != bool(named) or m.sender > 1 << 16 or port.payload in CARRY and came != CARRY[port.payload]:
+            return ARGUMENT
+        if self.emits == MAX_EMITS:
+            return STATE
+        self.emits += 1
+        if named:
+            self.put_back(named)
+        sender = m.sender - 1 if m.sender else self.run.id
+        return self.deliver(port.name, Message(named and named.block, m.t, m.split, m.policy_version, m.kind, sender, (m.inline0, m.inline1)))
+
+    def deliver(self, signal, message):
+        receiver = self.receivers.get(signal)
+        if not receiver:
+            return DROPPED
+        if receiver.full():
+            self.parked.append((receiver, message))
+            return PARKED
+        receiver.put(message)
+        return SENT
+
+    def on_timer(self, after, every):
+        if after < 0 or every < 0 or "rl_timer" not in self.exports:
+            return ARGUMENT
+        if len(self.timers) == MAX_TIMERS:
+            return NO_MEMORY
+        self.last_timer += 1
+        self.timers[self.last_timer] = time.monotonic_ns() + after, every
+        return self.last_timer
+
+    def on_cancel(self, timer):
+        return 0 if self.timers.pop(timer, None) else STATE
+
+    def on_declare(self, kind, at, n):
+        name = (self.peek(at, n) if 0 < n <= 128 else None) or b" "
+        metric = name.decode(errors="replace"), kind
+        if kind not in (COUNTER, GAUGE, HISTOGRAM) or not metric[0].isprintable() or " " in metric[0]:
+            return ARGUMENT
+        if metric[0].startswith(("learner/", "charts/")):
+            return DENIED
+        for number, (known, _) in enumerate(self.metrics):
+            if known == metric:
+                return number
+        if len(self.metrics) == MAX_METRICS:
+            return NO_MEMORY
+        self.metrics.append((metric, []))
+        return len(self.metrics) - 1
+
+    def on_report(self, number, value):
+        if 0 <= number < len(self.metrics):
+            (_, kind), values = self.metrics[number]
+            if kind != COUNTER or 0 <= value < float("inf"):
+                values.append(value)
+
+    def on_stop(self, reason):
+        if not 0 <= reason <= 3:
+            return ARGUMENT
+        self.stops.append(reason)
+        return 0
