@@ -45,6 +45,7 @@ func (h *host) Counter(name string) sdk.Counter            { return h.wide.Stats
 func (h *host) Gauge(name string) sdk.Gauge                { return h.wide.Stats.Gauge(name) }
 func (h *host) Histogram(name string) sdk.Histogram        { return h.wide.Stats.Histogram(name) }
 func (h *host) Log() *slog.Logger                          { return h.wide.Log }
+func (h *host) TryLog() *slog.Logger                       { return h.wide.Log }
 func (h *host) Fail(err error)                             { h.wide.Fail(err) }
 func (h *host) Stop(reason sdk.StopReason)                 { h.wide.Stop(component.StopReason(reason)) }
 

@@ -28,6 +28,8 @@ type Host interface {
 	Histogram(name string) Histogram
 	// Log is the component's log. Any goroutine.
 	Log() *slog.Logger
+	// TryLog is Log where the component may log, and writes nothing elsewhere: a module without the grant "log" runs. Any goroutine.
+	TryLog() *slog.Logger
 	// Fail ends the run with an error of this component. The slot must still return.
 	Fail(err error)
 	// Stop asks the run to end at the next dataset boundary. Only the first reason counts.

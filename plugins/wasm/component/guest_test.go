@@ -2,6 +2,9 @@ package component
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +118,23 @@ func TestEpisodes_CountsInAllLanguages(t *testing.T) {
 				t.Errorf("every = 0: %v", err)
 			}
 		})
+	}
+}
+
+// A component in Go that logs where it may runs without the grant, and is heard with it.
+func TestTryLog_NeedsNoGrantInGo(t *testing.T) {
+	testkit.Reads(t, "testdata/trylog/main.go", "../../../sdk/component/module/*.go")
+	module := filepath.Join(t.TempDir(), "trylog.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", module, "./testdata/trylog")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	for _, grants := range [][]string{nil, {"log"}} {
+		r, _ := started(t, source(module, grants...), plugintest.RigOptions{Count: 2}, nil)
+		if heard := strings.Contains(r.Log.String(), `a component begins\" of=2`); heard != (grants != nil) {
+			t.Errorf("with the grants %v it is heard: %v\n%s", grants, heard, r.Log.String())
+		}
 	}
 }
 

@@ -142,7 +142,8 @@ type (
 func (c counter) Add(n uint64)              { hostReport(c.id, float64(n)) }
 func (g gauge) Set(v float64)               { hostReport(g.id, v) }
 func (h histogram) Observe(v float64)       { hostReport(h.id, v) }
-func (h *host) Log() *slog.Logger           { return slog.New(newLogger()) }
+func (h *host) Log() *slog.Logger           { return slog.New(newLogger(say)) }
+func (h *host) TryLog() *slog.Logger        { return slog.New(newLogger(trySay)) }
 func (h *host) Stop(r component.StopReason) { hostStop(uint32(stopReasons[r])) }
 
 var stopReasons = map[component.StopReason]hostabi.StopReason{
@@ -164,11 +165,14 @@ func (h *host) failOn(err error) {
 }
 
 // lines is the host's log as a file: the level comes before the text.
-type lines struct{ level slog.Level }
+type lines struct {
+	level slog.Level
+	say   func(level uint32, line []byte) // say or trySay; a module that refers to neither imports neither
+}
 
 func (l *lines) Write(b []byte) (int, error) {
 	if len(b) > 0 {
-		say(uint32(min(max((l.level+4)/4, 0), 3)), b[:len(b)-1])
+		l.say(uint32(min(max((l.level+4)/4, 0), 3)), b[:len(b)-1])
 	}
 	return len(b), nil
 }
@@ -179,8 +183,8 @@ type logger struct {
 	to *lines
 }
 
-func newLogger() logger {
-	to := &lines{}
+func newLogger(say func(level uint32, line []byte)) logger {
+	to := &lines{say: say}
 	plain := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 			return slog.Attr{}

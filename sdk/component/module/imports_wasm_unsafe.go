@@ -39,6 +39,9 @@ func hostStop(reason uint32) int32
 //go:wasmimport rl_component log
 func hostLog(level uint32, text unsafe.Pointer, n uint32)
 
+//go:wasmimport rl_optional log
+func hostTryLog(level uint32, text unsafe.Pointer, n uint32)
+
 // column asks for a column by its name.
 func column(block uint32, name string, access hostabi.ColumnFlags, to *hostabi.ColumnBinding) hostabi.Status {
 	return hostabi.Status(hostColumn(block, unsafe.Pointer(unsafe.StringData(name)), uint32(len(name)), uint32(access), to))
@@ -52,6 +55,11 @@ func declare(kind hostabi.MetricKind, name string) int32 {
 // say logs a line.
 func say(level uint32, line []byte) {
 	hostLog(level, unsafe.Pointer(unsafe.SliceData(line)), uint32(len(line)))
+}
+
+// trySay logs a line where the module may.
+func trySay(level uint32, line []byte) {
+	hostTryLog(level, unsafe.Pointer(unsafe.SliceData(line)), uint32(len(line)))
 }
 
 // bindingsAt views the columns of a message.
