@@ -3,6 +3,8 @@ package env
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -23,6 +25,8 @@ type Driver struct {
 	rows  []trajectory.Matrix
 
 	observations, actions, raw, masks []trajectory.Matrix // what the methods of these names have returned
+
+	born []trajectory.Figure // infos of episodes that begin
 }
 
 // DriverRows is the default of DriverOptions.Rows.
@@ -70,6 +74,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 		return nil, err
 	}
 	s := &Driver{Env: env, whole: whole, mode: o.Autoreset}
+	s.born = slices.DeleteFunc(schema.Figures(), func(f trajectory.Figure) bool { return !f.AtBegin })
 	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: whole.Bytes, Schema: whole})
 	if err != nil {
 		return nil, errors.Join(err, env.Close())
@@ -98,8 +103,30 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 	if env, err := s.tr.CheckObs(s.t); err != nil {
 		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
 	}
+	if env, err := s.checkBorn(mask, nil); err != nil {
+		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
+	}
 	s.tr.BeginWhere(s.t, mask)
 	return nil
+}
+
+// checkBorn checks the infos of the episodes that begin in the newest row: of the environments with either flag, of all where there are none.
+func (s *Driver) checkBorn(flags, others []uint8) (env int, err error) {
+	each := s.tr.Schema.Agents
+	for _, f := range s.born {
+		m := s.tr.Row(f.Column, s.t)
+		for env := range s.tr.Schema.Shape.Envs {
+			if flags != nil && flags[env] == 0 && (others == nil || others[env] == 0) {
+				continue
+			}
+			for agent := f.First; agent < f.First+f.Count && (f.Agents || agent == f.First); agent++ {
+				if v := m.Value(env*each+agent, f.Elem); math.IsNaN(v) || math.IsInf(v, 0) {
+					return env, fmt.Errorf("%w: %v %q is %v", trajectory.ErrOutput, f.Column, f.Name, v)
+				}
+			}
+		}
+	}
+	return -1, nil
 }
 
 // Step steps the environments with Action and checks their output. After it, Obs is their new observation, and
@@ -115,6 +142,11 @@ func (s *Driver) Step() (trajectory.Ended, error) {
 	ended, env, err := s.tr.CheckStep(s.t-1, s.mode)
 	if err != nil {
 		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+	}
+	if ended != 0 && s.mode == hostabi.SameStep && s.tr.Schema.Agents == 1 { // of several agents their environment knows who begins
+		if env, err := s.checkBorn(s.Terminated(), s.Truncated()); err != nil {
+			return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+		}
 	}
 	s.age()
 	return ended, lost

@@ -243,9 +243,9 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 	_, err = d.Step()
 	must(t, err)
 	switch c.Name {
-	case "render", "render-short":
+	case "render", "render-short", "render-not-text", "render-grows":
 		c.pictures(t, d)
-	case "save", "save-other-version", "save-wrong-length":
+	case "save", "save-other-version", "save-wrong-length", "save-too-long", "save-headless":
 		c.states(t, d)
 	case "box", "box-elements", "box-half", "box-open":
 		playRaw(t, d)
@@ -297,6 +297,14 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		if got := tr.Row(trajectory.Info, now-1).Float32(); !slices.Equal(got, []float32{3, 3}) {
 			t.Errorf("the infos of the step that ends an episode are %v, want 3", got)
 		}
+	case "metric-names":
+		names := map[string]bool{}
+		for _, m := range metrics {
+			names[strings.Fields(m)[1]] = true
+		}
+		if len(names) != 256 || !names[strings.Repeat("a", 128)] || names[strings.Repeat("a", 129)] || names["PP"] {
+			t.Errorf("%d names, want 256: the first has 128 bytes, and the last is PO", len(names))
+		}
 	case "metric-env":
 		want := []string{}
 		for k := range 2 {
@@ -335,7 +343,8 @@ func drawn(t *testing.T, p env.Plugin) {
 func (c *conformanceCase) pictures(t *testing.T, d *env.Driver) {
 	e := d.Env.(env.Renderer)
 	if c.Render == nil {
-		_, err := e.Render(0, hostabi.RenderRGB, 0, nil)
+		mode := d.Schema().Spec.Render.Modes
+		_, err := e.Render(0, mode, 0, nil)
 		c.tells(t, err)
 		return
 	}

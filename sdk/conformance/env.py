@@ -146,7 +146,7 @@ class Env(Guest):
             played |= running.any(1)
             ends.append(running & ((term | trunc) > 0))
             running &= ~ends[g]
-            out.append((reward.copy(), term.copy(), trunc.copy()))
+            out.append((reward.copy(), term.copy(), trunc & (1 - term)))  # where both are set terminated counts
             if any(not ((0 <= self.view(k)[t]) & (self.view(k)[t] <= 1)).all() for k, _ in self.of(DISCOUNT, g)):
                 raise Fault("discount is outside of 0 to 1")
         over = played & ~np.any([r.any(1) for r in self.running], 0)
@@ -189,13 +189,16 @@ class Env(Guest):
         picture, h = self.needed("rl_render", self.batch, env, mode | camera << 8, what="its picture"), self.spec.h
         if mode and len(picture) != (want := h.render_width * h.render_height * (mode + 2)):
             raise Fault(f"a picture of {len(picture)} bytes, want {want}")
-        return picture if mode else picture.decode()
+        try:
+            return picture if mode else picture.decode()
+        except UnicodeDecodeError:
+            raise Fault("a picture of text that is not UTF-8") from None
 
     def save(self, env):
         state, h = self.needed("rl_save", self.batch, env), self.spec.h
         version, n = struct.unpack_from("<II", state.ljust(8, b"\xff"))
         if version != h.state_version or n != len(state) - 8 or len(state) > h.state_max > 0:
-            raise Fault(f"a state of version {version} that says {n} bytes and has {len(state) - 8}, want version {h.state_version}")
+            raise Fault(f"a state of version {version} that says {n} bytes and has {len(state) - 8}, want version {h.state_version} and {h.state_max} bytes at most")
         return state
 
     def load(self, env, state):

@@ -132,6 +132,11 @@ def metric(env, i, over):
         want(env.metrics == {n.encode(): {e: (10.0 * e, f) for e in (0, 1)} for n, f in flags.items()}, env.metrics)
 
 
+def named(env, i, over):
+    if i == 0:
+        want(len(env.metrics) == 256 and b"a" * 128 in env.metrics and b"PO" in env.metrics, f"{len(env.metrics)} names")
+
+
 def figures(env, i, over):
     x = env.infos()
     want(len(x) == 256 and (x["seen/0"] == 0).all() and (x["seen/255"] == 255).all(), list(x)[:3])
@@ -155,7 +160,9 @@ def discount(env, i, over):
 EXTRAS = {"box": boxed, "box-elements": boxed, "box-half": boxed, "box-open": boxed, "mask-elements": elements, "render": render, "save": save,
           "render-short": lambda env, i, over: fails("23 bytes, want 24", env.render, 0, 1), "info-end": ending, "metric-env": metric, "info-many": figures,
           "save-other-version": lambda env, i, over: fails("version 4", env.save, 0), "save-wrong-length": lambda env, i, over: fails("11 bytes", env.save, 0),
-          "discount": discount}
+          "save-too-long": lambda env, i, over: fails("16 bytes at most", env.save, 0), "save-headless": lambda env, i, over: fails("state", env.save, 0),
+          "render-grows": lambda env, i, over: fails("then 8", env.render, 0, 0), "render-not-text": lambda env, i, over: fails("UTF-8", env.render, 0, 0),
+          "metric-names": named, "discount": discount}
 
 
 def run(case):

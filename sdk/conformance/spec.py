@@ -127,6 +127,7 @@ class Spec(Description):
         self.args = {self.string(a.name): a for a in lists[2]}
         must(len(self.args) == h.args <= 256 and not any("=" in name or not name for name in self.args), "names of arguments are not unique")
         for name, a in self.args.items():
+            must(not any(a[-2:]), f"the argument {name} has reserved bytes that are not 0")
             if a.kind > 5:  # it is of a later version: a text
                 continue
             must(a.kind, f"the argument {name} has no type")

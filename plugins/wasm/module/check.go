@@ -186,6 +186,14 @@ func (a *ABI) checkExports(m *meter.Module, add func(code, reason, help string))
 				f.Name, signature(params, results)), "correct the parameters in the guest's source")
 		}
 	}
+	_, saves := export(m, hostabi.ExportSave)
+	_, loads := export(m, hostabi.ExportLoad)
+	if one, other := hostabi.ExportSave, hostabi.ExportLoad; saves != loads {
+		if loads {
+			one, other = other, one
+		}
+		add(CodeExport, fmt.Sprintf("exports %s without %s", one, other), "export both, or none, from the guest's source")
+	}
 }
 
 // missingHelp proposes the export that was probably meant.

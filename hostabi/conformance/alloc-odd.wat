@@ -1,0 +1,20 @@
+;; rl_alloc gives memory that is not aligned as it was asked.
+;; include memory
+;; include describe
+;; include create
+;; include bind
+;; include reset
+;; include step
+;; Memory is given from the heap on and never taken back.
+(func (export "rl_alloc") (param $size i32) (param $align i32) (result i32)
+  (local $at i32)
+  (local.set $at (i32.and (i32.sub (i32.add (global.get $heap) (local.get $align)) (i32.const 1))
+                          (i32.sub (i32.const 0) (local.get $align))))
+  (global.set $heap (i32.add (local.get $at) (local.get $size)))
+  (block $enough
+    (loop $grow
+      (br_if $enough (i32.ge_u (i32.shl (memory.size) (i32.const 16)) (global.get $heap)))
+      (br_if $grow (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))
+      (return (i32.const 0))))
+  (i32.add (local.get $at) (i32.const 1)))
+(func (export "rl_free") (param i32 i32))

@@ -1,0 +1,3 @@
+;; The head says an earlier major version than 1.
+;; include guest
+(data (i32.const 0x404) "\00")
