@@ -389,3 +389,36 @@ func TestNamesAndPut(t *testing.T) {
 		t.Errorf("bytes are %d bytes", v.DType.Size())
 	}
 }
+
+// A commit that fails has no entry: the block goes to who waits for one.
+func TestCommit_ThatFailsReturnsItsBlock(t *testing.T) {
+	host := serve(t)
+	s, other := dial(t, host.Path()), dial(t, host.Path())
+	if err := s.Create(t.Context(), "x", Config{Capacity: 1, Spares: -1, Tracks: []Track{{Bytes: 8}}}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.New(t.Context(), "x", ValueOf[float64]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Commit(over); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Commit = %v, want context.Canceled", err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := Push(soon, other, "x", []float64{7}); err != nil {
+		t.Fatalf("Push = %v: the block of the failed commit is still in use", err)
+	}
+	e, err := s.Pop(soon, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err := View[float64](e, 0); err != nil || view[0] != 7 {
+		t.Errorf("popped %v, %v, want 7", view, err)
+	}
+	if err := e.Release(); err != nil {
+		t.Error(err)
+	}
+}

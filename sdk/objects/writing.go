@@ -50,17 +50,27 @@ func (w *Writing) Bytes(track int) []byte {
 	return w.object.block(w.object.write, track, w.block)[:n:n]
 }
 
-// Commit makes the entry readable and returns its index. Errors: ErrRemoved, and ErrSpent after Commit or Abort.
+// Commit makes the entry readable and returns its index. After an error there is no entry, and the block is returned
+// unwritten. Errors: ErrRemoved, and ErrSpent after Commit or Abort.
 func (w *Writing) Commit(ctx context.Context) (uint64, error) {
 	if err := w.end("writing"); err != nil {
 		return 0, err
 	}
 	defer w.object.drop()
-	reply, err := w.store.call(ctx, &wire.Request{Op: wire.OpCommit, Claim: w.claim, Values: w.values})
+	reply, err := w.commit(ctx, 0)
 	if err != nil {
 		return 0, err
 	}
 	return reply.Index, nil
+}
+
+// commit ends the claim, by an entry or, where that fails, by giving the block back.
+func (w *Writing) commit(ctx context.Context, flags wire.Flags) (*wire.Reply, error) {
+	reply, err := w.store.call(ctx, &wire.Request{Op: wire.OpCommit, Flags: flags, Claim: w.claim, Values: w.values})
+	if err != nil && !errors.Is(err, ErrRemoved) { // with the object the host has ended its claims
+		w.store.post(&wire.Request{Op: wire.OpAbort, Flags: wire.OneWay, Claim: w.claim})
+	}
+	return reply, err
 }
 
 // Abort returns the block unwritten. It returns ErrSpent after Commit or Abort.
@@ -121,8 +131,7 @@ func (s *Store) pushNew(ctx context.Context, name string, values []Value, data [
 		return 0, err
 	}
 	defer w.object.drop()
-	r := wire.Request{Op: wire.OpCommit, Flags: wire.Next, Claim: w.claim, Values: values}
-	reply, err := s.call(ctx, &r)
+	reply, err := w.commit(ctx, wire.Next)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -537,6 +538,33 @@ class Sessions(ObjectsTest):
             self.create()
             self.assertEqual(int(self.store.push(self.name, 4)), 0)
             self.store.remove(self.name)
+
+    def test_a_pop_behind_a_push_that_fails_has_its_error(self):
+        def remade():
+            with objects.Store() as other:
+                other.remove(self.name)
+                other.create(self.name, 4, bytes=8192)
+            self.store.push(self.name, 2)  # into the block that the first push brought
+
+        def refused():
+            values = objects.layout.Object.pack
+            with mock.patch.object(objects.layout.Object, "pack", lambda o, arrays: values(o, arrays)[:-1] + b"\xff"):
+                self.store.push(self.name, np.zeros(4))  # the host does not take it: such a shape has no place in a block
+
+        for fails, error in ((remade, objects.Removed), (refused, objects.TooLarge)):
+            for take in (self.store.pop, lambda name: self.store.read_latest(name, after=7, timeout=None), lambda name: self.store.read(name, 9, timeout=None)):
+                self.create(**{} if fails is remade else {"capacity": 1, "spares": -1, "bytes": 4096})
+                self.store.push(self.name, 1)
+                with self.store.pop(self.name):
+                    pass
+                fails()
+                with self.assertRaisesRegex(error, "the entry that was pushed last is lost"):
+                    take(self.name)
+                self.assertEqual(self.store.stat(self.name)["Writing"], 0)
+                self.store.push(self.name, 3)  # nothing of the push that failed is in its way
+                with self.store.pop(self.name, timeout=5) as a:
+                    self.assertEqual(a, 3)
+                self.store.remove(self.name)
 
     def test_what_was_pushed_last_is_not_lost_at_the_end(self):
         self.create(capacity=1)

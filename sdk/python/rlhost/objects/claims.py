@@ -149,7 +149,11 @@ class Writing(Claim):
         o = self._object
         values = o.pack(self.arrays)
         claim, self._claim, self.arrays = self._claim, 0, ()
-        reply = o.connection.call(COMMIT, values=len(o.columns), claim=claim, payload=values)
+        try:
+            reply = o.connection.call(COMMIT, values=len(o.columns), claim=claim, payload=values)
+        except ObjectError as e:
+            o.connection.give_up(claim, e)
+            raise
         index: int = reply[R_INDEX]
         self.index = index
         return index
@@ -181,11 +185,12 @@ class Pushed:
     """A pending entry: the host handles it before any later request of this store. It can be used as its index, an
     integer, and waits for it then; so does ``index``, which raises the error if the push failed."""
 
-    __slots__ = ("_object", "_seq", "_index", "_error")
+    __slots__ = ("_object", "_seq", "_claim", "_index", "_error")
 
-    def __init__(self, o: Object, seq: int):
+    def __init__(self, o: Object, seq: int, claim: int):
         self._object = o
         self._seq = seq
+        self._claim = claim
         self._index = -1
         self._error: ObjectError | None = None
 
@@ -208,6 +213,7 @@ class Pushed:
             reply = o.connection.finish(self._seq, None)  # interrupted, it can be tried again
         except ObjectError as e:
             self._error = e
+            o.connection.give_up(self._claim, e)
         else:
             self._index = reply[R_INDEX]
             if reply[R_SPARE]:

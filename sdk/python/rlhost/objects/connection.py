@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from .errors import ERRORS, FIRST_ERROR, Closed, HostLost, LimitExceeded, ObjectError
+from .errors import ERRORS, FIRST_ERROR, Closed, HostLost, LimitExceeded, ObjectError, Removed
 from .wire import (
     ABORT, BATCH, CANCEL, COMMIT, HELLO, LATEST, MAX_FRAME, NEW, ONE_WAY, POP, READ, RELEASE, REPLY, REQUEST, R_CLAIM,
     R_SPARE, R_STATUS, SPARE, VERSION,
@@ -83,8 +83,9 @@ class Connection:
                 pass
 
     def call(self, op: int, flags: int = 0, values: int = 0, number: int = 0, count: int = 0, claim: int = 0,
-             index: int = 0, timeout: float | None = 0, payload: bytes | bytearray = b"") -> tuple[Any, ...]:
-        """Sends a request and returns its reply, or raises the reply's error."""
+             index: int = 0, timeout: float | None = 0, payload: bytes | bytearray = b"", behind: int = 0) -> tuple[Any, ...]:
+        """Sends a request and returns its reply, or raises the reply's error: Canceled where it still waits when the
+        request ``behind`` which it was sent has failed."""
         if timeout is None:
             wait, deadline = -1, None
         elif timeout <= 0:
@@ -101,12 +102,17 @@ class Connection:
                 self.post(RELEASE, release)
             raise
         try:
-            return self.finish(seq, deadline)
+            return self.finish(seq, deadline, behind)
         except ObjectError:
             raise
         except BaseException:
             self._abandon(seq, op)
             raise
+
+    def give_up(self, claim: int, error: ObjectError) -> None:
+        """Gives back the block that a commit with that error has not made an entry."""
+        if not isinstance(error, Removed):  # with the object the host has ended its claims
+            self.post(ABORT, claim)
 
     def take_deferred(self) -> int:
         """The claim that the next request must release first, or 0."""
@@ -126,9 +132,9 @@ class Connection:
         except OSError as e:
             raise self._lose(e.strerror or str(e)) from None
 
-    def finish(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
-        """Returns the reply to a request, or raises its error."""
-        reply = self._receive(seq, deadline)
+    def finish(self, seq: int, deadline: float | None, behind: int = 0) -> tuple[Any, ...]:
+        """Returns the reply to a request, or raises its error. See call."""
+        reply = self._receive(seq, deadline, behind)
         self.round_trips += 1
         status = reply[R_STATUS]
         if status:
@@ -136,7 +142,7 @@ class Connection:
             raise (ERRORS[status - FIRST_ERROR] if known else ObjectError)(reply[-2].decode(errors="replace"))
         return reply
 
-    def _receive(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
+    def _receive(self, seq: int, deadline: float | None, behind: int) -> tuple[Any, ...]:
         """Returns the reply to a request."""
         lock = self.lock
         lock.acquire()
@@ -144,8 +150,9 @@ class Connection:
             reply = self.replies.pop(seq)
             lock.release()
             return reply
+        behind = self._cancel_behind(seq, behind)
         if self.reading:
-            waited = self._wait(seq)
+            waited, behind = self._wait(seq, behind)
             if waited is not None:
                 lock.release()
                 return waited
@@ -157,6 +164,7 @@ class Connection:
                 if reply[2] == seq:
                     return reply
                 self._deliver(reply)
+                behind = self._cancel_behind(seq, behind)
         finally:
             lock.acquire()
             self.reading = False
@@ -164,12 +172,22 @@ class Connection:
                 self.arrived.notify_all()
             lock.release()
 
-    def _wait(self, seq: int) -> tuple[Any, ...] | None:
+    def _cancel_behind(self, seq: int, behind: int) -> int:
+        """Cancels a request if the one before it has failed. It returns what is still to be looked at."""
+        reply = self.replies.get(behind) if behind else None
+        if reply is None:
+            return behind
+        if reply[R_STATUS]:
+            self._cancel(seq)
+        return 0
+
+    def _wait(self, seq: int, behind: int) -> tuple[tuple[Any, ...] | None, int]:
         """Waits until another thread has read the reply, or no thread reads. The caller holds the lock."""
         self.waiting += 1
         try:
             while self.reading and seq not in self.replies and self.lost is None:
                 self.arrived.wait(1.0)
+                behind = self._cancel_behind(seq, behind)
         except BaseException:
             self.lock.release()  # the caller expects it held only on return
             raise
@@ -179,7 +197,7 @@ class Connection:
         if reply is None and self.lost is not None:
             self.lock.release()
             raise self.lost
-        return reply
+        return reply, behind
 
     def _deliver(self, reply: tuple[Any, ...]) -> None:
         """Keeps the reply to another thread's request, or releases the claim of an interrupted one."""
@@ -201,7 +219,11 @@ class Connection:
                 self.orphans[seq] = op
         if late is not None:
             self._bury(op, late)
-            return
+        else:
+            self._cancel(seq)
+
+    def _cancel(self, seq: int) -> None:
+        """Tells the host that nobody waits for a request any more. Its reply still comes."""
         try:
             self.send(REQUEST.pack(CANCEL, 0, 0, 0, 0, 0, 0, seq, 0, 0), _NOSIGNAL)
         except OSError:

@@ -11,7 +11,7 @@ import weakref
 from typing import Any, TypeVar
 
 from .connection import Connection
-from .errors import Closed, HostLost, NotFound, ObjectError, Removed
+from .errors import Canceled, Closed, HostLost, NotFound, ObjectError, Removed
 from .layout import Object
 from .wire import NO_FILE, OPEN, R_OBJECT
 
@@ -104,8 +104,12 @@ class Session:
     def _settle(self, name: str) -> None:
         """Waits for the last push to an object."""
         o = self._objects.get(name)
-        pushed = o.pushed if o is not None else None
-        if o is None or pushed is None:
+        if o is not None:
+            self._settle_in(o)
+
+    def _settle_in(self, o: Object) -> None:
+        pushed = o.pushed
+        if pushed is None:
             return
         with o.settling:
             pushed._settle()
@@ -153,8 +157,14 @@ class Session:
                 if o.reading is None:
                     with self._lock:
                         o.map(False)
-                return o.connection.call(op, flags, 0, o.number, **request), o
+                pushed = o.pushed
+                return o.connection.call(op, flags, 0, o.number, behind=pushed._seq if pushed else 0, **request), o
+            except Canceled:
+                self._settle_in(o)  # raises the error of the push that it waited behind
+                if last:
+                    raise
             except Removed:
+                self._settle_in(o)  # a push before it is lost, too
                 self._forget(o)
                 if last or not self._made_anew(o):
                     raise

@@ -127,7 +127,7 @@ class Store(Session):
             if not isinstance(e, Removed):
                 connection.post(ABORT, claim)
             raise
-        pushed = Pushed(o, seq)
+        pushed = Pushed(o, seq, claim)
         with self._lock:
             alone = o.pushed is None
             if alone:
@@ -139,7 +139,7 @@ class Store(Session):
 
     def _push_and_wait(self, o: Object, claim: int, tracks: int, values: bytes, timeout: float) -> Pushed:
         reply = o.connection.call(COMMIT, NEXT, tracks, o.number, 0, claim, 0, timeout, values)
-        pushed = Pushed(o, 0)
+        pushed = Pushed(o, 0, 0)
         pushed._index = reply[R_INDEX]
         if reply[R_SPARE]:
             o.keep(reply[R_SPARE], reply[R_SPARE_BLOCK])
@@ -196,7 +196,8 @@ class Store(Session):
 
     def pop(self, name: str, timeout: float | None = None) -> Entry:
         """Takes the oldest entry out of the object and waits for one if there is none: each entry goes to one pop.
-        Empty at the end of the timeout. Other readers keep the entry until they release it."""
+        Empty at the end of the timeout. Other readers keep the entry until they release it. Where it waits behind a push
+        of this store that fails, it raises that error."""
         return self._entry(name, POP, 0, timeout, NEXT)
 
     def _entry(self, name: str, op: int, index: int, timeout: float | None, flags: int = 0) -> Entry:
