@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
@@ -49,6 +51,28 @@ func TestGymnasium_IsWorkedInProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	two.play(t, 20)
+}
+
+// Numbers in the info of a reset are in the row where the episode begins, under their names.
+func TestGymnasium_TellsNumbersAtReset(t *testing.T) {
+	d, err := env.NewDriver(loadGymnasium(t, "FrozenLake-v1", 2), env.DriverOptions{Options: env.Options{Name: "lake", Envs: 3, Autoreset: hostabi.SameStep}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Reset(nil, []uint64{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	tr, row := d.Acting()
+	figures := tr.Schema.Figures()
+	if len(figures) != 1 || figures[0].Name != "reset/prob" || !figures[0].AtBegin {
+		t.Fatalf("figures %+v", figures)
+	}
+	for i := range 3 {
+		if prob := tr.Row(trajectory.ResetInfo, row).Value(i, 0); prob != 1 {
+			t.Errorf("environment %d begins with probability %g", i, prob)
+		}
+	}
 }
 
 // TestGymnasium_KeepsThePromises starts some forty processes, so it is for when there is time: RLHOST_LONG=1.

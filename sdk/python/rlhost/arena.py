@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .handle import handle_block, handle_text
-from .spec import ACTION, ACTION_MASK, INFO, OBSERVATION, EnvSpec, numbered
+from .spec import ACTION, ACTION_MASK, INFO, OBSERVATION, RESET_INFO, EnvSpec, numbered
 
 if TYPE_CHECKING:
     import numpy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Kinds of columns that each group of agents has its own of, with the role of their tensors.
 _OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "executed_action": ACTION,
               "past_executed_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION, "final_obs": OBSERVATION,
-              "action_mask": ACTION_MASK, "info": INFO}
+              "action_mask": ACTION_MASK, "info": INFO, "reset_info": RESET_INFO}
 _DTYPES = {
     "u8": "|u1", "i8": "|i1", "bool": "|b1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u64": "<u8", "f16": "<f2",
     "bf16": "<u2", "f32": "<f4", "f64": "<f8",
@@ -80,7 +80,7 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
-    action_mask, final_obs, active, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
+    action_mask, final_obs, active, info (a further one info/1), reset_info, discount, log_prob, value, bootstrap_value, valid, policy_version,
     plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state, past_shaped_reward,
     executed_action, past_executed_action, played_version; columns that the environment or its policy does not have are missing. They are
     views: valid until the loan or lease ends, read-only in a

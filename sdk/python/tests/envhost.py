@@ -17,7 +17,7 @@ SAME_STEP, NEXT_STEP, DISABLED = 2, 1, 4
 GYMNASIUM = "rlhost.gymnasium"
 
 
-def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0, active=False):
+def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0, active=False, infos=0):
     """Columns as the host lays them out, and the bytes of a block. observed are the parts of the observation: (dtype, shape)."""
     columns, end = [], 0
 
@@ -26,6 +26,7 @@ def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0, ac
 
     masks = [("action_mask", "u8", steps + 1, (mask,))] if mask else []
     masks += [("active", "u8", steps + 1, ())] if active else []
+    masks += several("reset_info", steps + 1, [("f32", ())] * infos)
     for name, dtype, rows, shape in (*several("action", steps, actions), *several("obs", steps + 1, observed), ("reward", "f32", steps, ()),
                                      ("terminated", "u8", steps, ()), ("truncated", "u8", steps, ()), *masks, *several("final_obs", 1, observed)):
         size, elems = (1 if dtype == "u8" else 4), int(numpy.prod(shape, dtype=int))

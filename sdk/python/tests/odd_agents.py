@@ -10,9 +10,9 @@ class Race(ParallelEnv):
 
     metadata = {"name": "race"}
 
-    def __init__(self, unequal=False, fail=False):
+    def __init__(self, unequal=False, fail=False, told=False):
         self.possible_agents = ["a", "b", "c"]
-        self.unequal, self.fail = unequal, fail
+        self.unequal, self.fail, self.told = unequal, fail, told
 
     def observation_space(self, agent):
         return spaces.Box(-100, 100, (3 if self.unequal and agent == "c" else 2,), numpy.float32)
@@ -24,7 +24,7 @@ class Race(ParallelEnv):
         if seed is not None:
             self.chance = numpy.random.default_rng(seed)
         self.agents, self.count, self.start = list(self.possible_agents), 0, float(self.chance.integers(50))
-        return self.seen(), {a: {} for a in self.agents}
+        return self.seen(), {a: {"lane": i, "start": self.start, "name": a} if self.told else {} for i, a in enumerate(self.agents)}
 
     def seen(self):
         return {a: numpy.array([self.count, self.start + i, 7][:self.observation_space(a).shape[0]], numpy.float32)
@@ -99,7 +99,7 @@ class Nim(AECEnv):
         self.agents, self.left, self.agent_selection = list(self.possible_agents), 7, "first"
         for name, value in (("rewards", 0), ("_cumulative_rewards", 0), ("terminations", False), ("truncations", False)):
             setattr(self, name, {a: value for a in self.agents})
-        self.infos = {a: {} for a in self.agents}
+        self.infos = {a: {"seat": i} for i, a in enumerate(self.agents)}
 
     def step(self, action):
         if self.terminations[self.agent_selection]:

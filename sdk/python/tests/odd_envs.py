@@ -52,6 +52,8 @@ class Odd(gymnasium.Env):
         self.count = 0
         if self.fail == "reset" and self.resets > 1:
             raise OSError("no second episode")
+        if self.fail == "told":
+            return self.observe(), {"word": "x", "resets": self.resets, "odd": self.resets % 2 == 1} if self.resets != 3 else {}
         return self.observe(), self.info()
 
     def info(self):

@@ -134,13 +134,13 @@ class DescriptionTest(unittest.TestCase):
 
 
 class StepTest(unittest.TestCase):
-    def begin(self, steps=8, **more):
+    def begin(self, steps=8, infos=0, **more):
         worker = odd(**more)
         self.addCleanup(worker.host.close)
         actions = [(t.dtype, (t.elems,) if t.shape else ()) for t in worker.spec.tensors if t.role == spec.ACTION]
         observed = [(t.dtype, t.shape) for t in worker.spec.tensors if t.role == spec.OBSERVATION]
         mask = worker.spec.tensor(spec.ACTION_MASK)
-        self.blocks = Blocks(1, *layout(steps, worker.envs, *observed, actions=actions, mask=mask.elems if mask else 0), 1)
+        self.blocks = Blocks(1, *layout(steps, worker.envs, *observed, actions=actions, mask=mask.elems if mask else 0, infos=infos), 1)
         worker.share(self.blocks)
         self.assertIsNone(worker.bind(self.blocks, 0))
         return worker, self.blocks.columns[0]
@@ -173,6 +173,38 @@ class StepTest(unittest.TestCase):
             self.assertIsNone(worker.step(t))
         self.assertIsNone(worker.reset(4, mask=[0, 1]))
         self.assertEqual(block["obs"][4, :, 0, 0].tolist(), [4, 0])
+
+    def test_numbers_at_reset_are_written_where_an_episode_begins(self):
+        # The limit is 4 steps; the third reset of an environment says nothing, which is 0.
+        for mode, rows in ((SAME_STEP, {0: 1, 4: 2, 8: 0}), (NEXT_STEP, {0: 1, 5: 2})):
+            with self.subTest(mode=mode):
+                worker, block = self.begin(autoreset=mode, args={"fail": "told"}, envs=2, infos=2)
+                told = worker.spec.of_role(spec.RESET_INFO)
+                self.assertEqual([(t.path, t.index, bool(t.flags & spec.OPTIONAL)) for t in told], [("reset/odd", 0, True), ("reset/resets", 1, True)])
+                block["reset_info"][:], block["reset_info/1"][:] = 77, 77
+                self.assertIsNone(worker.reset())
+                for t in range(8):
+                    self.assertIsNone(worker.step(t))
+                for env in range(2):
+                    self.assertEqual(block["reset_info/1"][:9, env].tolist(), [rows.get(t, 77) for t in range(9)])
+                    self.assertEqual(block["reset_info"][:9, env].tolist(), [rows[t] % 2 if t in rows else 77 for t in range(9)])
+
+    def test_a_host_need_not_have_numbers_at_reset(self):
+        worker, block = self.begin(args={"fail": "told"})
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertNotIn("reset_info", block)
+
+    def test_a_real_environment_tells_its_numbers_at_reset(self):
+        with EnvHost("FrozenLake-v1", 3, own_process=True) as worker:
+            self.assertEqual([t.path for t in worker.spec.of_role(spec.RESET_INFO)], ["reset/prob"])
+            blocks = Blocks(1, *layout(STEPS, 3, ("i32", ()), infos=1), 1)
+            worker.share(blocks)
+            self.assertIsNone(worker.bind(blocks, 0))
+            block = blocks.columns[0]
+            block["reset_info"][:] = 77
+            self.assertIsNone(worker.reset(seeds=[1, 2, 3]))
+            self.assertEqual(block["reset_info"][:2].tolist(), [[1, 1, 1], [77, 77, 77]])
 
     def test_discrete_observations_are_numbers(self):
         worker, block = self.begin(args={"observation": "discrete"})

@@ -121,6 +121,37 @@ class ParallelTest(unittest.TestCase):
             self.assertEqual(c["obs/1"][4, [2, 5], 0].tolist(), [0, 0])
             self.assertEqual(c["final_obs/1"][0, [2, 5], 2].tolist(), [7, 7])
 
+    def test_numbers_at_reset_are_each_agents_own(self):
+        with hosted("odd_agents:race", args={"unequal": "true", "told": "true"}) as host:
+            told = host.spec.of_role(spec.RESET_INFO)
+            self.assertEqual([(t.path, t.group) for t in told], [("reset/lane", 0), ("reset/start", 0), ("reset/lane", 1), ("reset/start", 1)])
+            self.assertTrue(all(t.flags & spec.PER_AGENT and t.flags & spec.OPTIONAL for t in told))
+            blocks = Blocks(1, *layout(STEPS, 6, ("f32", (2,)), ("f32", (3,)), active=True, infos=4, actions=(("i32", ()), ("i32", ()))), 1)
+            host.share(blocks)
+            self.assertIsNone(host.bind(blocks, 0))
+            c = blocks.columns[0]
+            c["action"][:], c["action/1"][:] = 0, 0
+            for name in ("reset_info", "reset_info/1", "reset_info/2", "reset_info/3"):
+                c[name][:] = 77
+            self.assertIsNone(host.reset(seeds=[1, 2]))
+            for t in range(4):
+                self.assertIsNone(host.step(t))
+            for t in range(5):
+                begins = t in (0, 4)  # a race has 4 steps
+                self.assertEqual(c["reset_info"][t].tolist(), [0, 1, 77, 0, 1, 77] if begins else [77] * 6)
+                self.assertEqual(c["reset_info/2"][t].tolist(), [77, 77, 2, 77, 77, 2] if begins else [77] * 6)
+                start = c["obs"][t, [0, 3], 1].tolist()
+                self.assertEqual(c["reset_info/1"][t, [0, 1, 3, 4]].tolist(), [start[0], start[0], start[1], start[1]] if begins else [77] * 4)
+
+    def test_numbers_at_reset_of_agents_that_take_turns(self):
+        with hosted("odd_agents:nim", envs=1) as host:
+            self.assertEqual([t.path for t in host.spec.of_role(spec.RESET_INFO)], ["reset/seat"])
+            blocks = Blocks(1, *layout(STEPS, 2, ("f32", (1,)), active=True, mask=2, infos=1), 1)
+            host.share(blocks)
+            self.assertIsNone(host.bind(blocks, 0))
+            self.assertIsNone(host.reset(seeds=[1]))
+            self.assertEqual(blocks.columns[0]["reset_info"][0].tolist(), [0, 1])
+
     def test_groups_are_called_as_their_agents(self):
         self.assertEqual(names([["adversary_0", "adversary_1"], ["agent_0"]]), ["adversary", "agent"])
         self.assertEqual(names([["a_0", "b_0"], ["a_1"]]), ["group0", "a"])

@@ -15,6 +15,7 @@ import numpy
 
 from .. import spec
 from ..arena import Column, view
+from . import infos
 from .source import SEED_MASK, Source
 from .watch import STEPS, Watch
 
@@ -88,6 +89,7 @@ class Bound:
     final_obs: list[Array]
     mask: list[Array]  # of each discrete part of the action, if the environment has masks
     active: Array | None = None  # where agents do not always act
+    infos: list[Array] = dataclasses.field(default_factory=list)  # at reset
 
     @classmethod
     def of(cls, memory: Array, offset: int, columns: dict[str, Column], first: int, envs: int) -> Bound:
@@ -99,7 +101,7 @@ class Bound:
             return [column(name) for name in columns if name.partition("/")[0] == kind]
 
         return cls(all_of("action"), all_of("obs"), column("reward"), column("terminated"), column("truncated"),
-                   all_of("final_obs"), all_of("action_mask"), column("active") if "active" in columns else None)
+                   all_of("final_obs"), all_of("action_mask"), column("active") if "active" in columns else None, all_of("reset_info"))
 
 
 class Batch:
@@ -146,6 +148,7 @@ class Batch:
                 self._watch.look(i, obs, info)
                 write(i, obs)
                 self._write_mask(i, t, info)
+                infos.write(self._block().infos, self.source.infos, t, i, info)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e, env, "reset") from e
             self.ended[i] = False
@@ -168,6 +171,7 @@ class Batch:
                     obs, info = self.envs[i].reset()
                     reward, terminated, truncated = 0.0, False, False
                     self.ended[i] = False
+                    infos.write(block.infos, self.source.infos, t + 1, i, info)
                 else:
                     obs, reward, terminated, truncated, info = step(action)
                     if watch:
@@ -175,6 +179,8 @@ class Batch:
                     if terminated or truncated:
                         self._tell(i, info)
                         obs, info = self._end(i, obs, block)
+                        if info is not None:
+                            infos.write(block.infos, self.source.infos, t + 1, i, info)
                 if masked:
                     self._write_mask(i, t + 1, info)
                 write(i, obs)
@@ -193,7 +199,7 @@ class Batch:
     def _tell(self, env: int, info: Mapping[Any, Any]) -> None:
         """Reports the numbers of the last info of an environment's episode."""
         for name, value in info.items():
-            if isinstance(name, str) and isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
+            if isinstance(name, str) and infos.number(value):
                 self._report(env, name, float(value))
 
     def _end(self, i: int, obs: Any, block: Bound) -> tuple[Any, Any]:

@@ -18,6 +18,8 @@ import numpy
 from gymnasium import spaces
 
 from .. import spec
+from .infos import numbers
+from .infos import tensors as info_tensors
 from .observations import Observations
 from .tensors import box, common_start
 
@@ -55,7 +57,9 @@ class Source:
             self.hash = source_hash(env, gymnasium.__version__, self.use, self.kwargs)
             self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
-            self.masked = masked(env)
+            first = first_info(env)
+            self.masked = masked(env, first)
+            self.infos = numbers(first)  # at reset
             self.spec = self._describe()
         finally:
             env.close()
@@ -81,6 +85,7 @@ class Source:
         ]
         if self.masked:
             tensors += self.actions.masks()
+        tensors += info_tensors(self.infos)
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
                             self.limit)
@@ -174,17 +179,19 @@ def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequ
     return rows
 
 
-def masked(env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether an environment says which actions are legal: info["action_mask"], or a method action_masks."""
-    if env.has_wrapper_attr("action_masks"):
-        return True
+def first_info(env: gymnasium.Env[Any, Any]) -> Any:
+    """The info of a first reset; None where that fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Gymnasium about what it returns
-            info = env.reset(seed=0)[1]
+            return env.reset(seed=0)[1]
     except Exception:  # the host will ask for it again, and say whose fault it is
-        return False
-    return isinstance(info, Mapping) and info.get("action_mask") is not None
+        return None
+
+
+def masked(env: gymnasium.Env[Any, Any], info: Any) -> bool:
+    """Whether an environment says which actions are legal: info["action_mask"] of its first reset, or a method action_masks."""
+    return env.has_wrapper_attr("action_masks") or isinstance(info, Mapping) and info.get("action_mask") is not None
 
 
 def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:

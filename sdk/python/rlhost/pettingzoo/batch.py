@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..gymnasium import infos
 from ..gymnasium.batch import Array, Bound, EnvFault
 from ..gymnasium.source import SEED_MASK
 from .source import MASK, OBSERVATION, Group, Source
@@ -25,15 +26,16 @@ class Part:
     obs: list[Array]
     final_obs: list[Array]
     mask: list[Array]
+    infos: list[Array]  # at reset
 
     @classmethod
     def of(cls, block: Bound, groups: Sequence[Group]) -> list[Part]:
         """Divides the columns of a block, which are in the order of the groups."""
         parts, first = [], 0
-        columns = [iter(of_kind) for of_kind in (block.action, block.obs, block.final_obs, block.mask)]
+        columns = [iter(of_kind) for of_kind in (block.action, block.obs, block.final_obs, block.mask, block.infos)]
         for group in groups:
             actions, observations = len(group.actions.tensors), len(group.observations.tensors(0))
-            counts = (actions, observations, observations, len(group.actions.masks()) if group.masked else 0)
+            counts = (actions, observations, observations, len(group.actions.masks()) if group.masked else 0, len(group.infos) if block.infos else 0)
             parts.append(cls(group, first, *([next(column) for _ in range(n)] for column, n in zip(columns, counts))))
             first += len(group.agents)
         return parts
@@ -86,6 +88,7 @@ class Batch:
             try:
                 env.reset(None if seeds is None else seeds[i] & SEED_MASK)
                 self._observe(block, i, t)
+                self._tell(i, t)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
 
@@ -109,6 +112,7 @@ class Batch:
                             part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.last(agent)))
                 if not env.env.agents:
                     env.reset(None)
+                    self._tell(i, t + 1)
                 self._observe(block, i, t + 1)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
@@ -133,6 +137,13 @@ class Batch:
                 write(k, part.seen(observation))
                 if part.group.masked:
                     self._write_mask(part, t, k, observation[MASK])
+
+    def _tell(self, i: int, t: int) -> None:
+        """Writes the numbers in the infos of the episode that begins in environment i."""
+        told = self.envs[i].infos()
+        for part in self._divided():
+            for k, agent in enumerate(part.group.agents, i * self.agents + part.first):
+                infos.write(part.infos, part.group.infos, t, k, told.get(agent))
 
     def _write_mask(self, part: Part, t: int, row: int, given: Any) -> None:
         flat, at = numpy.ravel(given) != 0, 0
@@ -164,7 +175,11 @@ class _Together:
         self._infos: dict[Any, dict[str, Any]] = {}
 
     def reset(self, seed: int | None) -> None:
-        self._seen, _ = self.env.reset(seed=seed)
+        self._seen, self._infos = self.env.reset(seed=seed)
+
+    def infos(self) -> dict[Any, dict[str, Any]]:
+        """The infos of the agents, by what reset or step returned last."""
+        return self._infos
 
     def acting(self) -> Sequence[Any]:
         """The agents that act now."""
@@ -201,6 +216,10 @@ class _Turns:
         self.env.reset(seed=seed)
         self._over = set()
         self._last = {}
+
+    def infos(self) -> dict[Any, dict[str, Any]]:
+        """The infos of the agents."""
+        return self.env.infos
 
     def acting(self) -> Sequence[Any]:
         """The agent that acts now."""

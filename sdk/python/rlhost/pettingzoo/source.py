@@ -10,6 +10,8 @@ import pettingzoo
 from gymnasium import spaces
 
 from .. import spec
+from ..gymnasium.infos import numbers
+from ..gymnasium.infos import tensors as info_tensors
 from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed, source_hash
 
 # The parts of an observation that says which actions are legal.
@@ -25,6 +27,7 @@ class Group:
         self.masked = isinstance(space, spaces.Dict) and set(space.spaces) == {OBSERVATION, MASK}
         self.observations = observed(space[OBSERVATION] if self.masked else space, use)
         self.actions = Actions(env.action_space(agents[0]), use)
+        self.infos: list[str] = []  # numbers that each agent has at reset
         if self.masked and sum(t.choices for t in self.actions.tensors) != space[MASK].shape[0]:
             raise Unusable(f"{use} has an action_mask of {space[MASK].shape[0]} values for the actions {env.action_space(agents[0])}")
 
@@ -39,6 +42,7 @@ class Group:
             *self.observations.tensors(spec.FINAL_OBSERVATION),
             *(self.actions.masks() if self.masked else []),
             spec.Tensor(spec.ACTIVE, "u8"),
+            *info_tensors(self.infos),
         ]
         for tensor in tensors:
             tensor.flags |= spec.PER_AGENT
@@ -57,6 +61,7 @@ class Source:
             self.turns = isinstance(env, pettingzoo.AECEnv)
             self.groups = self._divide(env)
             self.agents: list[Any] = [agent for group in self.groups for agent in group.agents]
+            self._find_infos(env)
             self.hash = source_hash(env, pettingzoo.__version__, self.use, self.kwargs)
             self.spec = self._describe(env)
         finally:
@@ -82,6 +87,17 @@ class Source:
         if not alike:
             raise Unusable(f"{self.use} has no possible_agents: which agents there will be must be known before it begins")
         return [Group(env, agents, name, self.use) for agents, name in zip(alike, names(alike))]
+
+    def _find_infos(self, env: Any) -> None:
+        """Resets the environment, and finds the numbers in the infos of all agents of a group."""
+        try:
+            given = env.reset(seed=0)
+            infos = env.infos if self.turns else given[1]
+        except Exception:  # the host will ask for it again, and say whose fault it is
+            return
+        for group in self.groups:
+            of_all = [numbers(infos.get(agent)) for agent in group.agents]
+            group.infos = [name for name in of_all[0] if all(name in of_one for of_one in of_all)]
 
     def _describe(self, env: Any) -> spec.EnvSpec:
         tensors = [tensor for i, group in enumerate(self.groups) for tensor in group.tensors(i)]
