@@ -108,6 +108,8 @@ class Guest:
         have = " ".join(str(t) for t in i.type.params) + " -> " + "".join(str(t) for t in i.type.results)
         must(signature in (None, have), f"{name} has the parameters and results {have}")
         granted = signature and (capability is None or capability in self.granted)
+        numbers = all(len(types) <= 16 and {str(t) for t in types} <= {"i32", "i64", "f32", "f64"} for types in (i.type.params, i.type.results))
+        must(signature or numbers, f"{name} has more than 16 parameters or results, or others than numbers")
         if i.module != "rl_optional":
             must(signature, f"{name} does not exist")
             must(granted, f"{name} is not granted")

@@ -1,0 +1,3 @@
+;; An import that is not a function.
+(import "env" "base" (global i32))
+;; include guest
