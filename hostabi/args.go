@@ -132,7 +132,7 @@ func (a *Arg) check() error {
 	case a.Type == 0:
 		return errors.New("it has no type: its kind is 0")
 	case math.IsNaN(a.Min) || math.IsNaN(a.Max) || a.Min > a.Max:
-		return fmt.Errorf("bounds %g..%g", a.Min, a.Max)
+		return fmt.Errorf("bounds %g..%g, want numbers, the lower first", a.Min, a.Max)
 	case a.Type == ArgChoice && len(a.Choices) == 0:
 		return errors.New("there is nothing to choose from")
 	}

@@ -83,7 +83,7 @@ func TestNames_AreTheUsualForms(t *testing.T) {
 	if got := (Version{Major: 1, Minor: 2}).String(); got != "1.2" {
 		t.Errorf("Version = %q, want 1.2", got)
 	}
-	if got := Status(-55).String(); got != "status -55" {
+	if got := Status(-55).String(); got != "status -55, which the ABI does not have" {
 		t.Errorf("Status = %q, want status -55", got)
 	}
 }

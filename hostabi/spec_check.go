@@ -102,11 +102,11 @@ func (s *EnvSpec) checkFigures() error {
 	case r.Modes&(RenderRGB|RenderRGBA) != 0 && (r.Width < 1 || r.Height < 1 || r.Width > 1<<14 || r.Height > 1<<14):
 		return fmt.Errorf("pictures of %d × %d, want 1 to %d each way", r.Width, r.Height, 1<<14)
 	case isNaN(r.FPS) || r.FPS < 0:
-		return fmt.Errorf("%v pictures a second", r.FPS)
+		return fmt.Errorf("%v pictures a second, want a number that is not negative", r.FPS)
 	case !(s.DT >= 0 && s.DT <= math.MaxFloat32):
 		return fmt.Errorf("a step of %v seconds of simulated time, want a finite number that is not negative", s.DT)
 	case isNaN(s.Rewards.Low) || isNaN(s.Rewards.High) || s.Rewards.Low > s.Rewards.High:
-		return fmt.Errorf("rewards from %v to %v", s.Rewards.Low, s.Rewards.High)
+		return fmt.Errorf("rewards from %v to %v, want numbers, the lower first", s.Rewards.Low, s.Rewards.High)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 		}
 	}
 	if groups := max(len(s.Groups), 1); int(d.Group) >= groups {
-		return fmt.Errorf("%v: group %d of %d", d.Role, d.Group, groups)
+		return fmt.Errorf("%v: it is of group %d, groups count from 0 to %d", d.Role, d.Group, groups-1)
 	}
 	if err := d.checkFlags(); err != nil {
 		return fmt.Errorf("%v: %w", d.Role, err)
@@ -156,6 +156,9 @@ func (t *Tensor) checkUnknown() error {
 const tensorFlags = TensorPerAgent | TensorTime | TensorOptional | TensorCritical | TensorNoLow | TensorNoHigh | TensorImageHWC |
 	TensorImageCHW | TensorBinary | TensorEpisode | TensorGather
 
+// timeNames are the names of the axes of time, as authors of guests write them.
+var timeNames = map[TensorFlags]string{TensorAtT: "RL_TENSOR_AT_T", TensorAtT1: "RL_TENSOR_AT_T1", TensorNoTime: "RL_TENSOR_NO_TIME"}
+
 func (t *Tensor) checkFlags() error {
 	image := t.Flags & (TensorImageHWC | TensorImageCHW)
 	gather := t.Flags & TensorGather
@@ -163,7 +166,7 @@ func (t *Tensor) checkFlags() error {
 	case t.Flags&^tensorFlags != 0:
 		return fmt.Errorf("flags have the bits %#x, which mean nothing in ABI %v and must be 0", uint32(t.Flags&^tensorFlags), EnvABI)
 	case t.Flags&TensorTime != roleTime[t.Role]:
-		return fmt.Errorf("flags are %#x: the axis of time of this role is %#x", uint32(t.Flags), uint32(roleTime[t.Role]))
+		return fmt.Errorf("flags are %#x: the axis of time of this role is %s (%#x)", uint32(t.Flags), timeNames[roleTime[t.Role]], uint32(roleTime[t.Role]))
 	case image == TensorImageHWC|TensorImageCHW || image != 0 && t.Rank != 3:
 		return fmt.Errorf("a picture has rank 3 and one order of its axes, not rank %d and flags %#x", t.Rank, uint32(image))
 	case gather&(gather-1) != 0:
@@ -180,7 +183,7 @@ func (t *Tensor) checkFlags() error {
 func (t *Tensor) checkValues() error {
 	bounded := func(low, high float32) error {
 		if isNaN(low) || isNaN(high) || low > high {
-			return fmt.Errorf("bounds %g..%g", low, high)
+			return fmt.Errorf("bounds %g..%g, want numbers, the lower first", low, high)
 		}
 		return nil
 	}

@@ -90,7 +90,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"a group with a slash in its name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "b/c", Agents: 1}} }, `group 1 of 2 is called "b/c"`},
 		{"groups of one name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "a", Agents: 1}} }, `groups 0 and 1 are both called "a"`},
 		{"a group without tensors", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "b", Agents: 1}} }, `group "b" has no tensor with role action`},
-		{"a group that there is not", func(s *hostabi.EnvSpec) { s.Tensors[1].Group = 1 }, "group 1 of 1"},
+		{"a group that there is not", func(s *hostabi.EnvSpec) { s.Tensors[1].Group = 1 }, "it is of group 1, groups count from 0 to 0"},
 		{"a role of a later version in a dtype of a later version", func(s *hostabi.EnvSpec) { s.Tensors[2].Role, s.Tensors[2].DType = 77, 99 }, "let it be optional"},
 		{"an unknown dtype", func(s *hostabi.EnvSpec) { s.Tensors[1].DType = 99 }, "dtype 99 does not exist"},
 		{"an empty dimension", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[0] = 0 }, "each dimension at least 1"},
@@ -98,7 +98,7 @@ func TestParseSpec_NamesTheErrors(t *testing.T) {
 		{"rank of 7", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 7 }, "rank 7"},
 		{"a shape beyond the rank", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[4] = 7 }, "observation: shape[4] is 7; beyond rank 1 it is reserved"},
 		{"unknown flags of a tensor", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = 1 << 30 }, "tensor 2: reward: flags have the bits 0x40000000, which mean nothing"},
-		{"another axis of time", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = hostabi.TensorAtT1 }, "the axis of time of this role is 0x2"},
+		{"another axis of time", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = hostabi.TensorAtT1 }, "the axis of time of this role is RL_TENSOR_AT_T (0x2)"},
 		{"a picture of rank 1", func(s *hostabi.EnvSpec) { s.Tensors[1].Flags = hostabi.TensorAtT1 | hostabi.TensorImageHWC }, "a picture has rank 3"},
 		{"two ways to gather", func(s *hostabi.EnvSpec) {
 			s.Tensors[2].Flags = hostabi.TensorAtT | hostabi.TensorSum | hostabi.TensorMax

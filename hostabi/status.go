@@ -40,5 +40,5 @@ func (s Status) String() string {
 	if s > 0 {
 		return strconv.Itoa(int(s)) + ", where a status is 0 or negative"
 	}
-	return "status " + strconv.Itoa(int(s))
+	return "status " + strconv.Itoa(int(s)) + ", which the ABI does not have"
 }

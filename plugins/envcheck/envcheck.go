@@ -51,7 +51,7 @@ type check struct {
 func checks() []check {
 	return []check{
 		{"M03", "a stack that overflows is noticed", "", (*checker).examined},
-		{"A01", "steps without a fault", "see the reason above; a trap names the environment if rl_current_env is exported", (*checker).steps},
+		{"A01", "steps without a fault", "correct what the call above writes or returns; a trap names the environment if rl_current_env is exported, as the SDKs do", (*checker).steps},
 		{"A02", "tells of its errors", "return an error from the call that fails, or end the episode; a text alone stops nothing", (*checker).silentErrors},
 		{"M01", "writes every element", "write the whole row in each reset and step, and the final observation where an episode ends: blocks are used again", (*checker).writesAll},
 		{"M02", "writes nothing else", "look for an index beyond the described shape, strides that are not the bound ones, or a null pointer", (*checker).writesNothingElse},

@@ -143,7 +143,8 @@ func introduce(i *guest.Instance, f *module.File) error {
 		return err
 	}
 	if n != 0 {
-		return describeError(f, "does not want to run on this host: "+i.Words(hostabi.Status(n)), nil)
+		return f.Fail(module.CodeDescription, "does not want to run on this host: "+i.Words(hostabi.Status(n)),
+			"let the guest's rl_host return 0, or update rlhost if the guest needs features that its record does not have", hostabi.ErrSpec)
 	}
 	_, err = i.Call(hostabi.ExportFree, f.Config.Init, uint64(at), hostabi.HostBytes)
 	return err
@@ -168,7 +169,7 @@ func describeError(f *module.File, reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
-	code, help := module.CodeDescription, "correct what the guest's rl_describe writes, or its arguments"
+	code, help := module.CodeDescription, "correct what the guest's rl_describe writes, or its arguments; rlhost explain E018 says where each SDK has it"
 	switch {
 	case errors.Is(err, hostabi.ErrTooOld):
 		code, help = module.CodeFuture, fmt.Sprintf("update rlhost, or build the guest for ABI %v", hostabi.EnvABI)

@@ -7,6 +7,7 @@ type Error struct {
 	Kind   env.FaultKind
 	Call   string // the export
 	Reason string
+	Wrong  bool // of memory: the guest gave what it must not give, under any limit
 }
 
 // Error returns the reason.

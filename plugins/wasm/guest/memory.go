@@ -29,7 +29,7 @@ func (i *Instance) ask(n, align uint32, text string) (uint32, error) {
 	}
 	ptr := uint32(result)
 	bad := func(format string, args ...any) error {
-		return &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
+		return &Error{Kind: env.FaultMemory, Call: hostabi.ExportAlloc, Reason: fmt.Sprintf(format, args...), Wrong: ptr != 0}
 	}
 	if ptr == 0 {
 		return 0, bad("the guest has no %s to give, %s%s", words.Bytes(uint64(n)), text, i.bounds())
@@ -54,7 +54,7 @@ func (i *Instance) Donate(n uint32) (uint32, error) {
 		return 0, err
 	}
 	if i.OverLimit() {
-		return 0, &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf("the guest has %s of its own besides windows of %s, its memory limit is %s",
+		return 0, &Error{Kind: env.FaultMemory, Call: hostabi.ExportAlloc, Reason: fmt.Sprintf("the guest has %s of its own besides windows of %s, its memory limit is %s",
 			words.Bytes(i.Mem.Size-i.Mem.Donated), words.Bytes(i.Mem.Donated), words.Bytes(i.Mem.Limit))}
 	}
 	return ptr, nil
@@ -83,8 +83,8 @@ func Overlap(p, n, q, m uint32) bool {
 
 // BadMemory is the error of a guest that gave memory which overlaps something else.
 func BadMemory(ptr, n uint32, what string) error {
-	return &Error{env.FaultMemory, hostabi.ExportAlloc,
-		fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
+	return &Error{Kind: env.FaultMemory, Call: hostabi.ExportAlloc, Wrong: true,
+		Reason: fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
 }
 
 // windowAlign is the alignment required of donated memory: a page on every machine.

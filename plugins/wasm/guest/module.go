@@ -111,10 +111,12 @@ func (m *Module) startError(ctx context.Context, err error) error {
 		return err
 	}
 	help := "correct the guest, it must start with nothing but its arguments"
-	switch call.Kind {
-	case env.FaultDeadline:
+	switch {
+	case call.Wrong:
+		help = "correct the guest's rl_alloc: what it gives is aligned as it was asked, inside of the guest's memory, and given once"
+	case call.Kind == env.FaultDeadline:
 		help = "correct the guest, or raise the limit on its start if it has a reason to take so long"
-	case env.FaultMemory:
+	case call.Kind == env.FaultMemory:
 		help = "raise the " + m.File.ABI.Kind() + "'s memory limit, or correct the guest's rl_alloc"
 	}
 	return m.File.Fail(module.CodeStart, fmt.Sprintf("fails in %s: %s", call.Call, call.Reason), help, err)

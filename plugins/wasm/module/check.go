@@ -60,9 +60,21 @@ func moduleError(path string, err error) *table.Error {
 	case errors.Is(found.Kind, meter.ErrFeature):
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
-		e.Help = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"
+		e.Help = "build it without" + without[found.What] + "; WebAssembly 2.0 with SIMD and bulk memory is there"
 	}
 	return e
+}
+
+// without says how a module is built without a feature, in the languages whose compilers write it.
+var without = map[string]string{
+	"exception handling":          `, in C++ with -fno-exceptions, in Rust with panic = "abort"`,
+	"tail calls":                  ", in C and C++ with -mno-tail-call, in Rust with -C target-feature=-tail-call",
+	"relaxed SIMD":                ", in C and C++ with -mno-relaxed-simd, in Rust with -C target-feature=-relaxed-simd",
+	"atomic operations (threads)": ", in C and C++ without -pthread and -matomics, in Rust without the target feature atomics",
+	"shared memory (threads)":     ", in C and C++ without -pthread and --shared-memory, in AssemblyScript without --sharedMemory",
+	"several memories":            ", in C and C++ with -mno-multimemory, in Rust with -C target-feature=-multimemory",
+	"64-bit memory":               ": for wasm32, in C and C++ with --target=wasm32, in Rust for wasm32-unknown-unknown",
+	"garbage-collected types":     ", in a language that brings its own collector, such as Go or AssemblyScript, or that needs none",
 }
 
 // notModule says what a file that does not begin like a core module is, and what to do.
