@@ -44,6 +44,7 @@ type endEvent struct {
 	ParamsHashes   map[string]string  `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
 	Kernels        string             `json:"kernels"`
 	Run            string             `json:"run"`
+	Folder         string             `json:"folder"` // of the run
 }
 
 // reasonAborted is the reason of an end that no component gives.
@@ -88,6 +89,7 @@ func (t *training) endOf(reason string) endEvent {
 	if s := t.session.Load(); s != nil {
 		p := s.Progress()
 		end.Run, end.Kernels, end.EnvSteps, end.PolicyVersion = p.Run, p.Kernels, p.EnvSteps, p.PolicyVersion
+		end.Folder = s.Folder().Dir
 	}
 	return end
 }

@@ -102,7 +102,7 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 
 // judge sums up.
 func (t *training) judge(info *runs.SetInfo, dir string) error {
-	c := seeds.Conclude(info, time.Since(t.started))
+	c := seeds.Conclude(info, dir, time.Since(t.started))
 	if t.command.JSON {
 		if err := t.encode(c); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (t *training) judge(info *runs.SetInfo, dir string) error {
 	} else if err := t.forResults().Table(seeds.Rows(info.Seeds)); err != nil {
 		return err
 	} else {
-		fmt.Fprint(t.out, printable(c.Text(dir)))
+		fmt.Fprint(t.out, printable(c.Text()))
 	}
 	switch {
 	case c.Failed > 0:

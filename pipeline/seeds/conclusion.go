@@ -14,6 +14,7 @@ import (
 type Conclusion struct {
 	Event       string         `json:"event"` // end
 	Set         string         `json:"set"`
+	Folder      string         `json:"folder"`
 	Ended       int            `json:"ended"`
 	Failed      int            `json:"failed"`
 	Judged      int            `json:"judged"` // that ended with an evaluation
@@ -22,10 +23,10 @@ type Conclusion struct {
 	WallSeconds float64        `json:"wall_seconds"`
 }
 
-// Conclude sums up a set that was trained for so long.
-func Conclude(s *runs.SetInfo, took time.Duration) *Conclusion {
+// Conclude sums up the set in a folder that was trained for so long.
+func Conclude(s *runs.SetInfo, dir string, took time.Duration) *Conclusion {
 	scores, ended, failed := Results(s)
-	c := &Conclusion{Event: "end", Set: s.ID(), Ended: ended, Failed: failed, Judged: len(scores), Seeds: s.Seeds, WallSeconds: took.Seconds()}
+	c := &Conclusion{Event: "end", Set: s.ID(), Folder: dir, Ended: ended, Failed: failed, Judged: len(scores), Seeds: s.Seeds, WallSeconds: took.Seconds()}
 	if len(scores) > 0 {
 		c.Summary = Summarize([][]float64{scores}, Options{})
 	}
@@ -37,10 +38,10 @@ func (c *Conclusion) Greedy() bool {
 	return slices.ContainsFunc(c.Seeds, func(s runs.SeedRun) bool { return s.Judged == runs.JudgedGreedy })
 }
 
-// Text describes the conclusion of the set in a folder.
-func (c *Conclusion) Text(dir string) string {
+// Text describes the conclusion.
+func (c *Conclusion) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %s ended, %d failed, %.2f s; set %s\n", c.Ended, text.Count(len(c.Seeds), "seed"), c.Failed, c.WallSeconds, dir)
+	fmt.Fprintf(&b, "%d of %s ended, %d failed, %.2f s; set %s\n", c.Ended, text.Count(len(c.Seeds), "seed"), c.Failed, c.WallSeconds, c.Folder)
 	if c.Judged == 0 {
 		return b.String()
 	}

@@ -3,13 +3,15 @@
 the sum that was noted when it was installed. With --install it is installed where that is not so."""
 
 import hashlib
+import os
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 NOTE = pathlib.Path(sys.prefix) / "rlhost.sum"
-SOURCES = ["setup.py", "pyproject.toml", "src/*.[ch]", "rlhost/**/*.py*", "rlhost/py.typed", "../c/native/*.[ch]"]
+SOURCES = ["setup.py", "pyproject.toml", "src/*.[ch]", "rlhost/**/*.py*", "rlhost/py.typed", "../c/native/*.[ch]",
+           "../../pipeline/export/rlhost_policy.py"]
 
 
 def total():
@@ -31,7 +33,8 @@ def main():
         print("not installed as it is here: " + (NOTE.read_text() if NOTE.exists() else "no note"), file=sys.stderr)
         return 1
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                    "--no-build-isolation", "--no-deps", "--force-reinstall", HERE], check=True)
+                    "--no-build-isolation", "--no-deps", "--force-reinstall", HERE], check=True,
+                   env={**os.environ, "RLHOST_PROGRAM": ""})  # tests name the program that they build
     NOTE.write_text(now)
     print(now)
     return 0

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import subprocess
 import sys
 import sysconfig
 
@@ -59,8 +60,17 @@ class Build(build_ext):
         super().run()
 
 
+def reader():
+    """The reader of exported policies, which lies beside what writes them, or in this folder in a source distribution."""
+    for file in (HERE / "rlhost_policy.py", HERE.parents[1] / "pipeline" / "export" / "rlhost_policy.py"):
+        if file.is_file():
+            return file
+    raise SystemExit("rlhost: rlhost_policy.py is missing: build in a checkout (pip install ./sdk/python) or from the sdist")
+
+
 class Package(build_py):
-    """Takes out of the build folder what is no longer in this one: all that lies there is installed."""
+    """Takes out of the build folder what is no longer in this one, since all that lies there is installed, and adds the reader of
+    policies and the program."""
 
     def run(self):
         built = pathlib.Path(self.build_lib)
@@ -68,6 +78,27 @@ class Package(build_py):
             if not (HERE / module.relative_to(built)).is_file():
                 module.unlink()
         super().run()
+        shutil.copy(reader(), built / "rlhost")
+        program(built / "rlhost" / "bin" / "rlhost")
+
+
+def program(into):
+    """Puts the program rlhost into the package: the one that RLHOST_PROGRAM names, none where that is empty, else one built from the
+    checkout where Go is."""
+    named, checkout = os.environ.get("RLHOST_PROGRAM"), HERE.parents[1]
+    into.unlink(missing_ok=True)
+    if named == "" or named is None and not (shutil.which("go") and (checkout / "cmd" / "rlhost").is_dir()):
+        found = shutil.which("rlhost")
+        print(f"rlhost: the package has no program in it: {found or 'one on PATH'} will be used", file=sys.stderr)
+        return
+    into.parent.mkdir(parents=True, exist_ok=True)
+    if named:
+        shutil.copy(named, into)
+    else:
+        print("rlhost: building the program with Go", file=sys.stderr)
+        subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(into), "./cmd/rlhost"], cwd=checkout, check=True,
+                       env={**os.environ, "CGO_ENABLED": "0"})
+    into.chmod(0o755)
 
 
 class Source(sdist):
@@ -79,6 +110,7 @@ class Source(sdist):
         into.mkdir(exist_ok=True)
         for file in sorted(library().glob("*.[ch]")):
             shutil.copy(file, into)
+        shutil.copy(reader(), base_dir)
 
 
 def extension():

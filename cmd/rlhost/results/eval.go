@@ -88,7 +88,7 @@ func (c *Eval) report(p *Program, run *runs.Run, e *players.Evaluation) error {
 			"run": run.ID(), "policy": e.Policy, "policy_version": e.PolicyVersion, "env_steps": e.EnvSteps,
 			"episodes": len(judged.Returns), "seed": c.Seed, "judged": players.Way(e.JudgesGreedy), "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
-			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
+			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled, "greedy_returns": e.Greedy.Returns, "sampled_returns": e.Sampled.Returns,
 		})
 	}
 	whose := run.ID()

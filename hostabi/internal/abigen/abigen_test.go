@@ -74,7 +74,7 @@ func TestTemplated_GivesALanguageAllOfBothABIs(t *testing.T) {
 
 func TestRenderPython_NamesTheReleaseAsPythonDoes(t *testing.T) {
 	for release, want := range map[string]string{"0.1.0-dev": `"0.1.0.dev0"`, "1.2.3": `"1.2.3"`, "1.0.0-rc": `"1.0.0.rc0"`} {
-		if got := renderPython(release); !strings.HasSuffix(got, "= "+want+"\n") {
+		if got := renderPython(release); !strings.Contains(got, "__version__ = "+want+"\n") || !strings.Contains(got, "RELEASE = \""+release+"\"  #") {
 			t.Errorf("renderPython(%q) = %q, want %s", release, got, want)
 		}
 	}

@@ -94,7 +94,7 @@ func renderPython(release string) string {
 		number += "." + suffix + "0"
 	}
 	return `"""The release that the package belongs to. Written by hostabi/internal/abigen."""` +
-		"\n\n__version__ = \"" + number + "\"\n"
+		"\n\n__version__ = \"" + number + "\"\nRELEASE = \"" + release + "\"  # as the program rlhost writes it\n"
 }
 
 // moduleRoot returns the nearest folder, from the working folder upwards, that holds go.mod.

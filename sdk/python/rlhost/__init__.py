@@ -35,19 +35,26 @@ if TYPE_CHECKING:
     )
     from .arena import Arena, Column, Lease, Loan, Trajectory
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
+    from .evaluation import Evaluation, evaluate
     from .handle import handle_arena, handle_block, handle_generation
     from .host import Host, Run, Stats
     from .layout import PolicyLayout
     from .learning import Dataset, Learner, LearnerConfig
+    from .policies import Policy, load
+    from .program import ProgramError
     from .queue import Queue
+    from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
     from .serving import serve
     from .spec import EnvSpec, Tensor
+    from .training import RlhostWarning, train
 
 __all__ = [
-    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
-    "Exhausted", "Flow", "Foreign", "Host", "Learner", "LearnerConfig", "Lease", "Loan", "Message", "NoSnapshot", "NotCommitted",
-    "OutOfRange", "PolicyLayout", "Queue", "Refused", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor",
-    "TimedOut", "Trajectory", "decode", "handle_arena", "handle_block", "handle_generation", "serve",
+    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error", "Evaluation",
+    "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan", "Message",
+    "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue", "Refused",
+    "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
+    "TrainingError", "Trajectory", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
+    "serve", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -56,13 +63,18 @@ _HOME = {name: module for module, names in {
     "_native": "Closed Error Exhausted Foreign Message NotCommitted OutOfRange Refused Stale TimedOut",
     "arena": "Arena Column Lease Loan Trajectory",
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
+    "evaluation": "Evaluation evaluate",
     "handle": "handle_arena handle_block handle_generation",
     "host": "Host Run Stats",
     "layout": "PolicyLayout",
     "learning": "Dataset Learner LearnerConfig",
+    "policies": "Policy load",
+    "program": "ProgramError",
     "queue": "Queue",
+    "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "serving": "serve",
     "spec": "EnvSpec Tensor",
+    "training": "RlhostWarning train",
 }.items() for name in names.split()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import inspect
 import json
 import math
@@ -11,11 +12,13 @@ import pathlib
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import gymnasium
 import numpy
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from .. import spec
 from .infos import numbers
@@ -68,8 +71,9 @@ class Source:
         """Makes one environment; with check Gymnasium warns about its return values."""
         if check:
             self.use = registered(self.use)
+            self._id = maker(self.use)
         try:
-            return gymnasium.make(self.use, disable_env_checker=not check, **self.kwargs)
+            return gymnasium.make(self._id, disable_env_checker=not check, **self.kwargs)
         except Exception as e:  # the environment's constructor may raise anything
             unknown = isinstance(e, (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv))
             raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}", "E010" if unknown else "E019") from e
@@ -113,6 +117,36 @@ def registered(use: str) -> str:
                        f"{sys.executable} -m pip install {pip}; another module that registers it goes before the id: "
                        f'"gymnasium:{module}:{use}"', "E010") from e
     return use
+
+
+def maker(use: str) -> str | EnvSpec:
+    """What gymnasium.make takes: the id, or a description of the class or function that "module:name" names. The module may be the path of
+    a file."""
+    module, colon, name = use.rpartition(":")
+    if not colon:
+        return use
+    try:
+        if module.endswith(".py"):
+            made: Any = imported(module)
+        else:
+            made = importlib.import_module(module)
+    except Exception as e:  # the module may raise anything
+        raise Unusable(f"{use}: its module cannot be imported: {type(e).__name__}: {e}", "E019") from e
+    found = None if name in gymnasium.registry else getattr(made, name, None)
+    if callable(found):
+        return EnvSpec(id=name, entry_point=found)
+    return name
+
+
+def imported(path: str) -> ModuleType:
+    """The module in a file, which is not run as a program."""
+    name = pathlib.Path(path).stem
+    described = importlib.util.spec_from_file_location(name, path)
+    if described is None or described.loader is None:
+        raise ImportError(f"{path} is no file of Python")
+    module = sys.modules[name] = importlib.util.module_from_spec(described)
+    described.loader.exec_module(module)
+    return module
 
 
 def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,5 @@
+"""python -m rlhost is the command rlhost."""
+
+from .program import main
+
+main()

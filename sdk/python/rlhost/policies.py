@@ -1,0 +1,142 @@
+"""rlhost.load: a trained policy that acts in Python."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy
+
+from .program import environment, program
+from .results import TrainedRun
+
+
+def load(what: TrainedRun | str | os.PathLike[str] = "latest", *, checkpoint: str = "latest", policy: str | None = None,
+         dir: str | os.PathLike[str] | None = None) -> Policy:
+    """Loads a trained policy: of a run, as train returns it or by its name (``cartpole/3``, ``cartpole`` for its newest run, ``latest``) or
+    folder, or a file that ``rlhost export`` wrote (.npz).
+
+    ``checkpoint`` is latest, best or a policy version; ``policy`` the name of one of several; ``dir`` where runs are looked for. ``"best"``
+    alone is the best checkpoint of the newest run. The policy is computed with NumPy, and what it computes was compared with the host before.
+
+    Raises FileNotFoundError or ValueError with the reason and the remedy."""
+    if what == "best":
+        what, checkpoint = "latest", "best"
+    if isinstance(what, TrainedRun):
+        what = what.folder
+    name = os.fspath(what)
+    if name.endswith(".npz"):
+        return Policy(name)
+    with tempfile.TemporaryDirectory(prefix="rlhost-policy-") as folder:
+        file = os.path.join(folder, "policy.npz")
+        command = [program(), "export", name, "--checkpoint", checkpoint, "-o", file]
+        if policy is not None:
+            command += ["--policy", policy]
+        if dir is not None:
+            command += ["--runs", os.fspath(dir)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise ValueError(done.stderr.strip().removeprefix("rlhost: "))
+        loaded = Policy(file)
+    loaded.folder = pathlib.Path(name) if os.path.isdir(name) else None
+    return loaded
+
+
+class Policy:
+    """A policy that acts. ``about`` has its environment, run and version as texts."""
+
+    def __init__(self, file: str | os.PathLike[str]):
+        """Reads a file that rlhost export wrote. Nothing in it is run."""
+        from . import rlhost_policy
+        self._policy = rlhost_policy.load(os.fspath(file))
+        self.about: dict[str, str] = self._policy.about
+        self.folder: pathlib.Path | None = None
+        self._rng = numpy.random.default_rng()
+
+    def __repr__(self) -> str:
+        about = self.about
+        return f"<rlhost policy {about.get('policy', '')} of {about.get('run', '')}, version {about.get('policy_version', '')}, for {about.get('env', '')}>"
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it keeps a state from step to step."""
+        return bool(self._policy.state_size)
+
+    def seed(self, seed: int) -> None:
+        """Fixes what predict draws with deterministic=False from now on."""
+        self._rng = numpy.random.default_rng(seed)
+
+    def predict(self, obs: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True, mask: Any = None) -> tuple[Any, Any]:
+        """Returns the action for an observation, and the state for the next call.
+
+        ``obs`` is what an environment returns, one observation or a batch with an axis of environments first: a number, an array, a dict or a
+        tuple, also nested. ``state`` is what the call before returned, None at first; ``episode_start``, a bool or one for each environment,
+        begins again where it is true. With ``deterministic=False`` the action is drawn. ``mask`` has a 1 for each legal choice; for several
+        actions a tuple, None where an action has none.
+
+        An action is an int of a Discrete space, else an array; of a batch an array of them. Several actions are a tuple, in the order of the
+        space's parts."""
+        given, single = self._batch(obs)
+        rows = len(next(iter(given.values())))
+        if state is not None:
+            state = numpy.atleast_2d(numpy.asarray(state, numpy.float32))
+            if episode_start is not None:
+                begins = numpy.broadcast_to(numpy.asarray(episode_start, bool).reshape(-1), rows)
+                state = numpy.where(begins[:, None], numpy.float32(0), state)
+        if mask is not None:
+            mask = tuple(None if m is None else numpy.atleast_2d(numpy.asarray(m)) for m in (mask if isinstance(mask, tuple) else (mask,)))
+        action, state = self._policy.step(given, state, mask, None if deterministic else self._rng)
+        state = state if self.recurrent else None
+        if not single:
+            return action, state
+        if isinstance(action, tuple):
+            action = tuple(map(_one, action))
+        else:
+            action = _one(action)
+        return action, None if state is None else state[0]
+
+    def act(self, obs: Any, mask: Any = None) -> Any:
+        """The most probable action of a policy that keeps no state: predict(obs, mask=mask)[0]."""
+        if self.recurrent:
+            raise TypeError("this policy keeps a state from step to step: action, state = policy.predict(obs, state)")
+        return self.predict(obs, mask=mask)[0]
+
+    def _batch(self, obs: Any) -> tuple[dict[str, numpy.ndarray], bool]:
+        """Rows of each input by its path, and whether they are one observation."""
+        inputs = [i for i in self._policy.inputs if i.path in self._policy.acting]
+        if isinstance(obs, (Mapping, tuple)):
+            found = dict(parts(obs, ""))
+            if missing := [i.path for i in inputs if i.path not in found]:
+                raise KeyError(f"the observation has no {', '.join(missing)}: it has {', '.join(found)}")
+            given = {i.path: numpy.asarray(found[i.path]) for i in inputs}
+        else:
+            given = {i.path: numpy.asarray(obs) for i in inputs}
+        singles = set()
+        for i in inputs:
+            x = given[i.path]
+            shape = () if i.choices and i.shape == (1,) and x.shape != (1, 1) and x.ndim < 2 else i.shape  # a Discrete space's
+            axes = x.ndim - len(shape)
+            if axes not in (0, 1) or x.shape[axes:] != shape:
+                raise ValueError(f"{i.path} has the shape {x.shape}: want {shape}, or an axis of environments before it")
+            singles.add(axes == 0)
+            given[i.path] = x.reshape(-1, *i.shape)
+        if len(singles) > 1:
+            raise ValueError("some parts of the observation are of one environment, and others of several")
+        return given, singles.pop()
+
+
+def _one(rows: Any) -> Any:
+    return int(rows[0]) if rows.ndim == 1 else rows[0]
+
+
+def parts(obs: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The parts of a nested observation by the paths that the host gives them."""
+    if not isinstance(obs, (Mapping, tuple)):
+        yield path, obs
+        return
+    for name, part in obs.items() if isinstance(obs, Mapping) else enumerate(obs):
+        yield from parts(part, f"{path}/{name}" if path else str(name))

@@ -1,0 +1,35 @@
+"""Environments that tests train on by their class."""
+
+import gymnasium
+import numpy
+
+class Warm(gymnasium.Env):
+    """Heats a room; its observation is nested, with a number in it."""
+
+    def __init__(self, start=15.0):
+        self.observation_space = gymnasium.spaces.Dict({
+            "room": gymnasium.spaces.Dict({"off": gymnasium.spaces.Box(-60.0, 60.0, (2,), numpy.float32)}), "season": gymnasium.spaces.Discrete(3)})
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.start = start
+
+    def observe(self):
+        return {"room": {"off": numpy.array([self.room - 20.0, self.outside], numpy.float32)}, "season": 1}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.room, self.outside = 0, self.np_random.uniform(self.start, 25.0), self.np_random.uniform(-10.0, 10.0)
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.room += 0.05 * (self.outside - self.room) + (2.0 if action == 1 else 0.0)
+        return self.observe(), float(abs(self.room - 20.0) < 1.5), False, self.steps >= 50, {}
+
+
+def warm(start=15.0):
+    return Warm(start)
+
+
+class Outer:
+    class Inner(Warm):
+        pass
