@@ -77,6 +77,42 @@ func (g *Group) AgentName(agent int) string {
 	return g.Name + "/" + strconv.Itoa(agent)
 }
 
+// OwnNames returns the own names of the environment's agents by their numbers, with the group before it where there are several, such as
+// red/ann; "" for an agent that has none. It is nil where no agent has one.
+func (s *EnvSpec) OwnNames() []string {
+	var names []string
+	first := 0
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		for agent := range g.Agents {
+			if g.AgentNames == "" {
+				break
+			}
+			if names == nil {
+				names = make([]string, s.Agents())
+			}
+			if names[first+agent] = g.AgentName(agent); len(s.Groups) > 1 {
+				names[first+agent] = g.Name + "/" + names[first+agent]
+			}
+		}
+		first += g.Agents
+	}
+	return names
+}
+
+// Agent names one of an environment's agents in a message: by its number, and by its own name where it has one, such as agent 2 (cat).
+func (s *EnvSpec) Agent(agent int) string {
+	said, first := "agent "+strconv.Itoa(agent), 0
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if own := agent - first; g.AgentNames != "" && own >= 0 && own < g.Agents {
+			return said + " (" + g.AgentName(own) + ")"
+		}
+		first += g.Agents
+	}
+	return said
+}
+
 // Arg is an argument of the configuration.
 type Arg struct {
 	Name, Doc string

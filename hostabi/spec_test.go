@@ -431,3 +431,24 @@ func FuzzParseSpec(f *testing.F) {
 		}
 	})
 }
+
+// Messages and reports name an agent as the environment does, also in a later group; without names by its number alone.
+func TestSpec_AgentsHaveTheirOwnNames(t *testing.T) {
+	s := hostabi.EnvSpec{Groups: []hostabi.Group{{Name: "red", Agents: 2}, {Name: "blue", Agents: 2, AgentNames: "ann\nbob"}}}
+	for agent, want := range []string{"agent 0", "agent 1", "agent 2 (ann)", "agent 3 (bob)", "agent 4"} {
+		if got := s.Agent(agent); got != want {
+			t.Errorf("agent %d is called %q, want %q", agent, got, want)
+		}
+	}
+	if got, want := s.OwnNames(), []string{"", "", "blue/ann", "blue/bob"}; !slices.Equal(got, want) {
+		t.Errorf("own names %q, want %q", got, want)
+	}
+	s.Groups = s.Groups[1:]
+	if got, want := s.OwnNames(), []string{"ann", "bob"}; !slices.Equal(got, want) {
+		t.Errorf("own names of one group %q, want %q", got, want)
+	}
+	s.Groups[0].AgentNames = ""
+	if got := s.OwnNames(); got != nil {
+		t.Errorf("without names they are %q", got)
+	}
+}

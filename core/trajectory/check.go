@@ -57,7 +57,7 @@ func (s *Schema) blame(row int, err error) (env int, told error) {
 	if row < 0 || s.Agents == 1 {
 		return row, err
 	}
-	return row / s.Agents, fmt.Errorf("agent %d: %w", row%s.Agents, err)
+	return row / s.Agents, fmt.Errorf("%s: %w", s.Spec.Agent(row%s.Agents), err)
 }
 
 func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {

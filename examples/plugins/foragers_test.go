@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -185,31 +186,76 @@ func playForagers(t *testing.T, r *wasm.Runtime, module string) error {
 	return nil
 }
 
-// An environment tells numbers of the episode that begins, names its agents and says how long a step takes.
-func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
+// otherForagers builds foragers.c with other lines.
+func otherForagers(t *testing.T, other ...string) (module string) {
+	t.Helper()
 	cc := testkit.Needs(t, "clang-19", "clang")
 	testkit.Reads(t, "foragers-c/foragers.c", "../../sdk/c/*.h")
 	source, err := os.ReadFile("foragers-c/foragers.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
-		"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
-		".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`).Replace(string(source))
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/foragers.c", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(dir+"/foragers.c", []byte(strings.NewReplacer(other...).Replace(string(source))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.Command(cc, "--target=wasm32", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-nostdlib", "-Wl,--no-entry,--stack-first", "-I", "../../sdk/c", dir+"/foragers.c", "-o", dir+"/foragers.wasm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return dir + "/foragers.wasm"
+}
+
+// The check and the checks of a run name the agent whose row is wrong by its number, and by its own name where it has one.
+func TestForagers_MessagesHaveTheNameOfTheAgent(t *testing.T) {
 	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	d := foragers(t, r, dir+"/foragers.wasm")
+	names, skipped := []string{".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan"`},
+		[]string{"    obs[SEEN * k + 1] =", "    if (k != 2) obs[SEEN * k + 1] ="}
+	for _, c := range []struct {
+		lines []string
+		want  string
+	}{
+		{skipped, "env 0 agent 2: rl_reset does not write element 1 of obs f32[3]"},
+		{append(names, skipped...), "env 0 agent 2 (cat): rl_reset does not write element 1 of obs f32[3]"},
+	} {
+		p, err := r.Load(t.Context(), otherForagers(t, c.lines...), nil, env.Source{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 100, Seed: 1}) {
+			if got.ID == "M01" && got.Verdict == envcheck.Failed {
+				said = got.Detail
+			}
+		}
+		if !strings.Contains(said, c.want) {
+			t.Errorf("M01 says %q, want %q", said, c.want)
+		}
+		p.Close()
+	}
+	lines := append(names, "(float)(env->food - env->at[k])", "k == 3 ? 1 / (float)(env->age[k] != 1) : (float)(env->food - env->at[k])")
+	d := foragers(t, r, otherForagers(t, lines...))
+	d.Draw(func(row int) uint64 { return env.Seed(1, row) })
+	if _, err := d.Step(); err == nil || !strings.Contains(err.Error(), "agent 3 (dan): ") {
+		t.Errorf("an infinite observation of agent 3: %v", err)
+	}
+}
+
+// An environment tells numbers of the episode that begins, names its agents and says how long a step takes.
+func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
+	module := otherForagers(t, "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
+		"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
+		".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`)
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d := foragers(t, r, module)
 	spec := d.Env.Spec()
 	if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" {
 		t.Errorf("a step of %g s, agents %q", spec.DT, spec.Groups[0].AgentNames)

@@ -23,6 +23,8 @@ type Played struct {
 	Unfinished int       `json:"unfinished"`    // episodes that were given up
 	Cut        bool      `json:"cut,omitempty"` // its time was over before all episodes had been played
 	Returns    []float64 `json:"-"`
+	// Agents are the mean returns of the agents with names of their own that it plays, by these; nil without.
+	Agents map[string]float64 `json:"agents,omitempty"`
 }
 
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
@@ -71,6 +73,9 @@ func (e *Evaluation) String() string {
 	}
 	told := fmt.Sprintf("%s over %s%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), e.played(judged),
 		e.unfinished(judged), e.Acting(), otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
+	for _, name := range slices.Sorted(maps.Keys(judged.Agents)) {
+		told += fmt.Sprintf("; %s %.4g", name, judged.Agents[name])
+	}
 	if e.Ratings != nil {
 		told += "\n" + e.Ratings.String()
 	}
@@ -184,5 +189,5 @@ func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played
 	if len(r.Returns) == 0 {
 		return Played{}, ErrNoRound
 	}
-	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns, Cut: r.Cut}, nil
+	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns, Cut: r.Cut, Agents: r.AgentMeans(&spec)}, nil
 }

@@ -13,7 +13,7 @@ func (w *recorder) noteIdle(step int) {
 		for i := range mask.Rows {
 			for a := range mask.Elems {
 				if acts[i] == 0 && tr.Schema.Written(tr.Schema.MaskOf(k).Column, i) && w.trace.idle == "" && mask.Bits(i, a) == 0 {
-					w.trace.idle = fmt.Sprintf("%s does not act in step %d, and element %d of its mask is 0", w.trace.who(i), step+1, a)
+					w.trace.idle = fmt.Sprintf("%s does not act in step %d, and element %d of its mask is 0", w.who(i), step+1, a)
 				}
 			}
 		}

@@ -35,6 +35,7 @@ type guard struct {
 	mode   hostabi.Autoreset
 	margin int // rows on each side: so many environments' rows
 	agents int // of an environment
+	spec   *hostabi.EnvSpec
 	found  *watched
 	calls  int         // of rl_step
 	resets bool        // the call in progress is a reset
@@ -68,7 +69,7 @@ func (k *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Drive
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin * k.spec.Agents(), agents: k.spec.Agents(), found: found}
+	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin * k.spec.Agents(), agents: k.spec.Agents(), spec: &k.spec, found: found}
 	region := g.region()
 	for i := range region {
 		region[i] = filler
@@ -208,7 +209,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 			wanted = g.resets || wanted && g.agents == 1 && g.mode == hostabi.SameStep
 		}
 		if wanted && unwritten > 0 && (!d.byChance() || unwritten == d.m.Elems) {
-			first(&g.found.unwritten, "%s: %s does not write element %d of %s", who(env, g.agents), where, at, name(d.Layout))
+			first(&g.found.unwritten, "%s: %s does not write element %d of %s", who(g.spec, env), where, at, name(d.Layout))
 		}
 	}
 }

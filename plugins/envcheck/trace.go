@@ -66,14 +66,15 @@ func newTrace(envs, agents, steps int) trace {
 }
 
 // who names the owner of a hash.
-func (t *trace) who(env int) string { return who(env, t.agents) }
+func (w *recorder) who(row int) string { return who(&w.checker.spec, row) }
 
-// who names an environment, or one of so many agents of one.
-func who(row, agents int) string {
+// who names the environment of a row, and the agent where it has several.
+func who(s *hostabi.EnvSpec, row int) string {
+	agents := s.Agents()
 	if agents == 1 {
 		return fmt.Sprintf("env %d", row)
 	}
-	return fmt.Sprintf("env %d agent %d", row/agents, row%agents)
+	return fmt.Sprintf("env %d %s", row/agents, s.Agent(row%agents))
 }
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
@@ -461,7 +462,7 @@ func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, 
 		low, high := limits(space, i)
 		if v := m.Value(env, i); v < low || v > high {
 			if w.trace.firstOutside == "" {
-				w.trace.firstOutside = fmt.Sprintf("%s step %d element %d is %g, bounds %g..%g", w.trace.who(env), step+1, i, v, low, high)
+				w.trace.firstOutside = fmt.Sprintf("%s step %d element %d is %g, bounds %g..%g", w.who(env), step+1, i, v, low, high)
 			}
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -55,6 +56,31 @@ type Result struct {
 	// Unfinished counts the episodes that were cut off.
 	Unfinished int
 	Cut        bool // Until came before all episodes had been played
+	// ByAgent are the returns of the agents of each episode, one after the other, NaN for an agent that another player plays; nil where
+	// the agents have no names of their own.
+	ByAgent []float64
+}
+
+// AgentMeans returns the mean returns of the agents that have names of their own, as far as the player plays them; nil if none has.
+func (r *Result) AgentMeans(spec *hostabi.EnvSpec) map[string]float64 {
+	var means map[string]float64
+	names := spec.OwnNames()
+	for agent, name := range names {
+		sum, n := 0.0, 0
+		for at := agent; at < len(r.ByAgent); at += len(names) {
+			if x := r.ByAgent[at]; !math.IsNaN(x) {
+				sum, n = sum+x, n+1
+			}
+		}
+		if name == "" || n == 0 {
+			continue
+		}
+		if means == nil {
+			means = map[string]float64{}
+		}
+		means[name] = sum / float64(n)
+	}
+	return means
 }
 
 // Mean returns the mean return of all episodes.

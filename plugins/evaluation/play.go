@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ type play struct {
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
 	returns  []float64 // of the evaluated player's agents
+	byAgent  []float64 // [envs, agents], of each of them; nil where the agents have no names of their own
 	against  []float64 // of the others'
 	next     int       // next episode to start
 	playing  int
@@ -72,6 +74,9 @@ func newPlay(wanted context.Context, o Options, stream env.Stream) (*play, error
 	if len(o.Others) > 0 {
 		p.result.Against = make([]float64, o.Episodes)
 	}
+	if spec.OwnNames() != nil {
+		p.result.ByAgent, p.byAgent = make([]float64, o.Episodes*spec.Agents()), make([]float64, n*spec.Agents())
+	}
 	var err error
 	p.driver, err = env.NewDriver(o.Plugin, env.DriverOptions{
 		Options: env.Options{Name: playName, Envs: n, Seed: p.seed, Wanted: wanted},
@@ -112,7 +117,7 @@ func (p *play) cast() error {
 			continue
 		}
 		if x := p.o.Plays(0, agent); !can(p.players[x]) {
-			return fmt.Errorf("agent %d is of group %q, and the policy that is to play it is for another one", agent, schema.Spec.Groups[group].Name)
+			return fmt.Errorf("%s is of group %q, and the policy that is to play it is for another one", schema.Spec.Agent(agent), schema.Spec.Groups[group].Name)
 		}
 	}
 	return nil
@@ -193,6 +198,9 @@ func (p *play) cut() {
 	if r.Against != nil {
 		r.Against = r.Against[:whole]
 	}
+	if r.ByAgent != nil {
+		r.ByAgent = r.ByAgent[:whole*p.each()]
+	}
 	for _, yes := range p.givenUp[:whole] {
 		if yes {
 			r.Unfinished++
@@ -241,6 +249,9 @@ func (p *play) start(index int) {
 // clear forgets an environment's episode.
 func (p *play) clear(index int) {
 	p.steps[index], p.returns[index], p.against[index] = 0, 0, 0
+	if p.byAgent != nil {
+		clear(p.byAgent[index*p.each():][:p.each()])
+	}
 	for agent := range p.each() {
 		p.agents.SetRunning(index*p.each()+agent, false)
 		p.out[index*p.each()+agent] = lives
@@ -472,6 +483,9 @@ func (p *play) count() (reset bool) {
 				}
 				if p.plays(p.episode[env], agent) == 0 {
 					p.returns[env] += float64(r)
+					if p.byAgent != nil {
+						p.byAgent[env*each+agent] += float64(r)
+					}
 				} else {
 					p.against[env] += float64(r)
 				}
@@ -529,8 +543,16 @@ func (p *play) record(env int) {
 	if e := p.episode[env]; e >= 0 {
 		own := 0
 		for agent := range p.each() {
-			if p.plays(e, agent) == 0 {
+			plays := p.plays(e, agent) == 0
+			if plays {
 				own++
+			}
+			if p.byAgent == nil {
+				continue
+			}
+			told := &p.result.ByAgent[e*p.each()+agent]
+			if *told = p.byAgent[env*p.each()+agent]; !plays {
+				*told = math.NaN()
 			}
 		}
 		p.result.Returns[e], p.result.Lengths[e] = p.returns[env]/float64(own), int(p.steps[env])

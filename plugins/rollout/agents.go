@@ -27,6 +27,8 @@ type agents struct {
 	began []byte // 1 where the environment's episode begins in the newest row, by environment; see rows.noteBegins
 
 	total, length *metric // of environments' episodes; lengths are the counts of totals
+	// named are the metrics of the returns of agents that have names of their own, by their numbers; nil for the others, and where none has.
+	named []*metric
 }
 
 // lateValue moves a bootstrap value from the row of the flag that asked for it to the row that it belongs to. Both are places in the block.
@@ -41,10 +43,25 @@ func newAgents(s *trajectory.Schema, r *reports) (*agents, error) {
 	}
 	held, err := newDecisions(s)
 	return &agents{
+		named:  namedReturns(s, r),
 		Agents: trajectory.NewAgents(s), held: held, last: slices.Repeat([]int32{-1}, s.Rows()),
 		before: slices.Repeat([]int32{-1}, s.Rows()), unfinished: make([]int32, 0, s.Rows()), began: make([]byte, s.Shape.Envs),
 		total: r.metric("environment_return"), length: r.metric("environment_length"),
 	}, err
+}
+
+// namedReturns makes the metrics of agents that have names of their own.
+func namedReturns(s *trajectory.Schema, r *reports) []*metric {
+	var list []*metric
+	for _, name := range s.Spec.OwnNames() {
+		var m *metric
+		if name != "" {
+			m = r.metric("return/" + name)
+			m.byAgent = true
+		}
+		list = append(list, m)
+	}
+	return list
 }
 
 // open begins a block.
@@ -105,8 +122,12 @@ func (a *agents) addUp(reward []float32, gone []byte, each int) {
 		for _, x := range reward[first : first+each] {
 			sum += float64(x)
 		}
-		total := &a.total.running[first]
-		total.Sum, total.Count, total.Gather = total.Sum+sum, total.Count+1, hostabi.TensorSum
+		a.total.running[first].add(sum, hostabi.TensorSum)
+		for k, m := range a.named {
+			if i := first + k; m != nil && (a.Running(i) || a.Ended[i] != 0) {
+				m.running[i].add(float64(reward[i]), hostabi.TensorSum)
+			}
+		}
 	}
 }
 

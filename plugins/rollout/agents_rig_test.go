@@ -38,8 +38,12 @@ func newTable(shared bool, rows ...row) *table {
 	cut.Role = hostabi.RoleTruncated
 	action := tensor(hostabi.RoleAction, hostabi.I32)
 	action.N = 2
+	names := ""
+	if len(rows[0].acts) == 2 {
+		names = "ann\nbob"
+	}
 	return &table{rows: rows, shared: shared, spec: hostabi.EnvSpec{
-		Name: "table@1", ABI: hostabi.EnvABI, Autoreset: hostabi.SameStep, Groups: []hostabi.Group{{Name: "players", Agents: len(rows[0].acts)}},
+		Name: "table@1", ABI: hostabi.EnvABI, Autoreset: hostabi.SameStep, Groups: []hostabi.Group{{Name: "players", Agents: len(rows[0].acts), AgentNames: names}},
 		Tensors: []hostabi.Tensor{action, tensor(hostabi.RoleObservation, hostabi.F32), tensor(hostabi.RoleReward, hostabi.F32), flag, cut,
 			tensor(hostabi.RoleFinalObservation, hostabi.F32), tensor(hostabi.RoleActive, hostabi.U8)},
 	}}

@@ -161,6 +161,17 @@ func checkGames(t *testing.T, r *rig) {
 	if len(seen) != 4 || len(r.episodes) < 16 {
 		t.Errorf("%d episodes of %d players, want at least 16 of 4", len(r.episodes), len(seen))
 	}
+	for player, name := range []string{"ann", "bob"} {
+		sum, n := 0.0, uint64(0)
+		for _, e := range r.episodes {
+			if int(e.Agent) == player {
+				sum, n = sum+float64(e.Return), n+1
+			}
+		}
+		if got := r.Host.Stats.Histogram("env/return/" + name).Snapshot(); got.Count != n || math.Abs(got.Sum-sum) > 1e-4 {
+			t.Errorf("%s has %d returns with the sum %v, want %d with %v", name, got.Count, got.Sum, n, sum)
+		}
+	}
 	total, length := r.Host.Stats.Histogram("env/environment_return"), r.Host.Stats.Histogram("env/environment_length")
 	if got, n := total.Snapshot(), length.Snapshot().Count; got.Count < 8 || got.Count != n {
 		t.Errorf("%d returns and %d lengths of environments", got.Count, n)
