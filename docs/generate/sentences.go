@@ -20,7 +20,7 @@ var componentSentences = []struct{ sentence, tests string }{
 	{`The table is lines in the order of their keys; refusals name keys`, "table, table-empty, table-refused, table-changes-ports"},
 	{`Marker, major and needs are read first`, "marker-missing, marker-later, marker-candidate, later-major, needs-unknown, later-flag, later-minor"},
 	{`What is not known is treated by the table above`, "flag-unknown, port-flag-unknown, column-flag-unknown, dtype-unknown, reserved-*, longer-records, requests-reserved, export-unknown, import-unknown, optional-*"},
-	{`The manifest has its records, strings and limits`, "name-missing, port-name, ports-257, column-slot, message-size, strings-outside, lengths-differ, export-missing, export-signature"},
+	{`The manifest has its records, strings and limits`, "name-*, manifest-*, head-short, port-*, ports-*, slots-twice, signals-*, column-slot, column-nameless, column-lines, column-twice, columns-*, message-*, binding-*, string-*, strings-*, lengths-differ, export-missing, export-signature"},
 	{`Capabilities need a grant; the clock of WASI needs none; there are no files`, "import-denied, import-granted, clock, random, files"},
 	{`A message is as sent; a token names a block until its slot returns`, "message, no-block, token-over, token-forged"},
 	{`A request is answered once, in its slot`, "C06"},
@@ -36,7 +36,7 @@ var componentSentences = []struct{ sentence, tests string }{
 	{`Metrics, lines and the end of a run`, "metric-*, metric, log, stop"},
 	{`A saved state is what a later instance gets; another version is refused as such`, "C04, state-*, state, stateless"},
 	{`The same messages give the same outputs`, "C03"},
-	{`A fault costs a message; a negative status ends the run; a positive one is a fault`, "C02, fault, fault-timer, loop, recursion, status, status-timer, status-positive, start-fails, start-positive"},
+	{`A fault costs a message; a negative status ends the run; a positive one is a fault`, "C02, fault, fault-timer, loop, recursion, status, status-timer, status-positive, start-fails, start-positive, host-positive, configure-positive"},
 	{`Memory that the guest gives is its own, and given once`, "memory-*"},
 }
 

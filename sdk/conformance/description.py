@@ -42,7 +42,8 @@ class Description:
         layout, fields = self.head
         must(len(blob) >= 24, f"a head of {len(blob)} bytes")
         h = fields(*layout.unpack(blob[:layout.size].ljust(layout.size, b"\0")))
-        if h.abi_major != 1:
+        must(h.abi_major > 0, f"ABI {h.abi_major}.{h.abi_minor}, which there never was")
+        if h.abi_major > 1:
             raise TooOld(f"the guest needs ABI {h.abi_major}.{h.abi_minor}")
         if missing := h.needs & ~self.features:
             raise TooOld("the guest needs features " + ", ".join(str(i) for i in range(64) if missing >> i & 1) + ", which this host does not run")

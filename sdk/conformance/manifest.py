@@ -41,7 +41,9 @@ class Manifest(Description):
         self.columns = [[] for _ in self.slots]
         for c in self.records(COLUMN, at, h.column_bytes, h.columns, "column"):
             must(c.slot < len(self.slots), f"a column is of slot {c.slot}, which there is not")
-            self.columns[c.slot].append(self.column(c))
+            column = self.column(c)
+            must(column.name not in {other.name for other in self.columns[c.slot]}, f"a slot has the column {column.name} twice")
+            self.columns[c.slot].append(column)
         self.name, self.version = self.line(h.name), self.line(h.version)
         must(self.name, "the component has no name")
         self.stateless = h.flags & STATELESS > 0

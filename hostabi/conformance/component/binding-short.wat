@@ -1,0 +1,4 @@
+;; Bindings shorter than version 1 has them.
+;; include guest
+;; include slot
+(data (i32.const 0x416) "8")
