@@ -229,7 +229,7 @@ func TestRollout_EnvironmentInWhichNobodyActsIsNamed(t *testing.T) {
 func TestRollout_ActivityIsZeroOrOne(t *testing.T) {
 	r := tableRig(t, newTable(true, row{acts: []byte{1, 1}}, row{acts: []byte{1, 2}}), 4, nil)
 	r.c.config.MaxRestarts = 0
-	if err := r.RunUntil(func() bool { return false }); err == nil || !strings.Contains(err.Error(), "agent 1: ") ||
+	if err := r.RunUntil(func() bool { return false }); err == nil || !strings.Contains(err.Error(), "agent 1 (bob): ") ||
 		!strings.Contains(err.Error(), "active is 2, want 0 or 1") {
 		t.Errorf("an activity of 2: %v", err)
 	}
