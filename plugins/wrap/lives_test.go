@@ -67,3 +67,71 @@ func TestTimeLimit_EndsTheLivesThatRun(t *testing.T) {
 		t.Errorf("ends %v, want %v twice", ends, third)
 	}
 }
+
+// noting is a module that notes where the host says that episodes begin, and leaves rewards or actions as they are.
+type noting struct {
+	writes trajectory.Column
+	dtype  hostabi.DType
+	seen   *[]byte
+	column [2][]byte
+}
+
+func (m *noting) Hash() string              { return "noting" }
+func (m *noting) Writes() trajectory.Column { return m.writes }
+func (m *noting) Column(i int) []byte       { return m.column[i] }
+func (m *noting) Close() error              { return nil }
+
+func (m *noting) Columns() []hostabi.ManifestColumn {
+	return []hostabi.ManifestColumn{{Name: columnBegins, DType: hostabi.U8}, {Name: m.writes.String(), DType: m.dtype, Flags: hostabi.ColumnWrite}}
+}
+
+func (m *noting) New(o env.Options, agents int, columns []ModuleColumn) (ModuleInstance, error) {
+	for i, c := range columns {
+		m.column[i] = make([]byte, c.Rows*o.Envs*agents*c.Elems*c.DType.Bytes())
+	}
+	return m, nil
+}
+
+func (m *noting) Call() error {
+	*m.seen = append(*m.seen, m.column[0]...)
+	return nil
+}
+
+// The column wrapper_begins is each agent's own: it is 1 in the first step of each of its lives, whatever the others do.
+func TestModule_WrapperBeginsIsOfEachAgent(t *testing.T) {
+	for writes, dtype := range map[trajectory.Column]hostabi.DType{trajectory.ShapedReward: hostabi.F32, trajectory.Action: hostabi.I32} {
+		var seen, want []byte
+		load := func(ModuleTable) (Module, error) { return &noting{writes: writes, dtype: dtype, seen: &seen}, nil }
+		p, err := New(plugintest.NewLives(2, func(agent, _ int) int { return []int{3, 4}[agent] }), []env.Wrapper{{"use": "noting.wasm"}}, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "test", Envs: 2, Autoreset: hostabi.SameStep}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Reset(nil, []uint64{1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		for step := range 12 {
+			if _, err := d.Step(); err != nil {
+				t.Fatal(err)
+			}
+			both := []byte{flagOf(step%3 == 0), flagOf(step%4 == 0)}
+			want = append(append(want, both...), both...)
+		}
+		if !slices.Equal(seen, want) {
+			t.Errorf("a module of %v sees beginnings %v, want %v", writes, seen, want)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func flagOf(yes bool) byte {
+	if yes {
+		return 1
+	}
+	return 0
+}
