@@ -34,12 +34,50 @@ func playEnv(cache string) {
 		if how, ok := strings.CutPrefix(s.Use, "nasty:"); ok {
 			return nasty{plugintest.New(plugintest.Script{}), how}, nil
 		}
+		if s.Use == "later@1" {
+			return later{plugintest.New(plugintest.Script{})}, nil
+		}
 		r, err := wasm.New(wasm.Options{CacheDir: cache})
 		if err != nil {
 			return nil, err
 		}
 		return r.Load(ctx, s.Use, nil, s)
 	}})
+}
+
+// later is a plugin whose environments are described for an ABI that this host does not have.
+type later struct{ *plugintest.Plugin }
+
+func (p later) Spec() hostabi.EnvSpec {
+	s := p.Plugin.Spec()
+	s.ABI = hostabi.Version{Major: hostabi.EnvABI.Major + 1}
+	return s
+}
+
+// A program whose environments are of a later ABI hears that this rlhost is too old, and never that it is wrong: in Go by its major
+// version, in Python by its version or by what it needs.
+func TestLoad_AProgramOfALaterABIIsToldThatTheHostIsTooOld(t *testing.T) {
+	python := gymnasium(t)
+	lateIn := func(change string) spawn.Program {
+		python.Args = []string{"-c", "from rlhost import spec\n" + change + "\nfrom rlhost.gymnasium import Worker\nfrom rlhost.serving import serve\nserve(envs=Worker())"}
+		return python
+	}
+	needs := "pack = spec.EnvSpec.pack\nspec.EnvSpec.pack = lambda s: (d := pack(s))[:16] + (1 << 40).to_bytes(8, 'little') + d[24:]"
+	for name, c := range map[string]struct {
+		program   spawn.Program
+		use, says string
+	}{
+		"Go":                         {spawntest.Self(t, "env", cacheFolder(t)), "later@1", "it is of ABI 2, this host speaks 1.0"},
+		"Python, its version":        {lateIn("spec._ABI = (2, 0)"), "CartPole-v1", "it is of ABI 2, this host speaks 1.0"},
+		"Python, something it needs": {lateIn(needs), "CartPole-v1", "it needs feature 40"},
+	} {
+		r, _ := spawntest.NewRuntime(t, spawn.Options{})
+		_, err := Load(t.Context(), r, c.program, Options{Source: env.Source{Name: "late", Use: c.use}})
+		var e *spawn.Error
+		if !errors.As(err, &e) || e.Code != codeFuture || !strings.Contains(e.Help, "update rlhost, or describe it for ABI 1.0") || !strings.Contains(e.Error(), c.says) {
+			t.Errorf("%s: %v, want %s that says %q", name, err, codeFuture, c.says)
+		}
+	}
 }
 
 // at gives a cue in one call of Step of one environment, before the first restart.
