@@ -19,7 +19,8 @@ import (
 // RunEvaluation says how a checkpoint of a run is evaluated: as in the run's own pipeline, except for the fields set here.
 type RunEvaluation struct {
 	Parts    *graph.Parts
-	Policy   string // empty: the leading one
+	Sets     []string // keys of the run's pipeline that are changed, KEY=VALUE: another environment with the same spaces, say
+	Policy   string   // empty: the leading one
 	Episodes int
 	Seed     uint64
 	MaxSteps uint64 // 0: the pipeline's
@@ -40,7 +41,7 @@ type evaluated struct {
 // openEvaluated loads the environment that a run was trained in. A warning is logged if that has changed since; if it cannot be
 // loaded, the error is of kind Plugin.
 func openEvaluated(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o *RunEvaluation) (x *evaluated, err error) {
-	g, err := ownPipeline(run, nil, o.Parts)
+	g, err := ownPipeline(run, o.Sets, o.Parts)
 	if err != nil {
 		return nil, err
 	}

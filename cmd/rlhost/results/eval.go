@@ -14,25 +14,28 @@ import (
 type Eval struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	Folder
-	Policy     string `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
-	Checkpoint string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
-	Episodes   int    `default:"100" help:"Episodes to play."`
-	Seed       uint64 `default:"1" help:"Seed of the episodes."`
-	MaxSteps   int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
-	Greedy     *bool  `negatable:"" help:"Judge by greedy actions or, with --no-greedy, by sampled ones; default as in the run."`
-	Elo        bool   `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --greedy is given."`
-	JSON       bool   `name:"json" help:"Print JSON."`
+	Policy     string   `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
+	Checkpoint string   `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
+	Episodes   int      `default:"100" help:"Episodes to play."`
+	Seed       uint64   `default:"1" help:"Seed of the episodes."`
+	MaxSteps   int      `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
+	Greedy     *bool    `negatable:"" help:"Judge by greedy actions or, with --no-greedy, by sampled ones; default as in the run."`
+	Elo        bool     `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --greedy is given."`
+	Set        []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the run's pipeline, such as env.lander.use=gymnasium:LunarLander-v3. May be repeated."`
+	JSON       bool     `name:"json" help:"Print JSON."`
 }
 
 // Help shows how eval is called.
 func (c *Eval) Help() string {
 	return `The same checkpoint, seed and episodes give the same returns, however often they are asked for.
 
-Each episode is played twice, with greedy actions and with sampled ones.
+Each episode is played twice, with greedy actions and with sampled ones. Another
+environment with the same spaces is given by --set.
 
   rlhost eval
   rlhost eval cartpole/3 --checkpoint best
-  rlhost eval connectfour --elo`
+  rlhost eval connectfour --elo
+  rlhost eval lunarlander --set env.lunarlander.use=lunarlander.wasm`
 }
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
@@ -52,7 +55,7 @@ func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
 		return err
 	}
 	o := session.RunEvaluation{
-		Parts: parts, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
+		Parts: parts, Sets: c.Set, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
 		Greedy: c.Greedy, Log: p.Log,
 	}
 	if c.Elo {
