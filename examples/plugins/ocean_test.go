@@ -1,8 +1,7 @@
 package plugins_test
 
 import (
-	"crypto/sha256"
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,58 +9,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// puffer is the package with the headers that the ports of folder ocean-c need. Its licence is MIT; none of it is in the repository.
-const (
-	puffer     = "pufferlib-3.0.0"
-	pufferHash = "7df3a3e3f5f894d78d2a1f5374097890aec01473183e748abefe4f3faa10eaa9"
-)
-
-// backend answers pip's question for the metadata of a source package, in the place of the package's own program, which would want PyTorch.
-const backend = `import os
-def prepare_metadata_for_build_wheel(folder, settings=None):
-    os.mkdir(os.path.join(folder, "pufferlib-3.0.0.dist-info"))
-    with open(os.path.join(folder, "pufferlib-3.0.0.dist-info", "METADATA"), "w") as f:
-        f.write("Metadata-Version: 2.1\nName: pufferlib\nVersion: 3.0.0\n")
-    return "pufferlib-3.0.0.dist-info"
-`
-
-// oceanHeaders fetches the package with pip, once, and returns the folder of its headers.
-func oceanHeaders(t *testing.T) string {
+// puffer returns the folder of the headers that the ports of folder ocean-c need. Their licence is MIT.
+func puffer(t *testing.T) string {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
+	p := plugins.Package{
+		Name: "pufferlib", Version: "3.0.0", Archive: "pufferlib-3.0.0.tar.gz",
+		SHA256: "7df3a3e3f5f894d78d2a1f5374097890aec01473183e748abefe4f3faa10eaa9",
+		Files:  []string{"*/ocean/*.h", "*/include/*.h"},
+	}
+	dir, err := p.Dir()
+	if err := errors.Join(err, p.Unpack()); err != nil {
 		t.Fatal(err)
 	}
-	cache = filepath.Join(cache, "rlhost-tests")
-	archive, dir := filepath.Join(cache, puffer+".tar.gz"), t.TempDir()
-	if data, err := os.ReadFile(archive); err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != pufferHash {
-		stub := filepath.Join(t.TempDir(), "setuptools")
-		if err := os.MkdirAll(stub, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range map[string]string{"__init__.py": "", "build_meta.py": backend} {
-			if err := os.WriteFile(filepath.Join(stub, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cmd := exec.Command(filepath.Join(root(t), ".venv/bin/python"), "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation",
-			"--no-binary", ":all:", "--dest", cache, strings.ReplaceAll(puffer, "-", "=="))
-		cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Dir(stub))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		data, err := os.ReadFile(archive)
-		if err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != pufferHash {
-			t.Fatalf("%s is another file than the one that the ports are written for: %v", archive, err)
-		}
-	}
-	if out, err := exec.Command("tar", "-xzf", archive, "-C", dir, "--wildcards", "*/ocean/*.h", "*/include/*.h").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return filepath.Join(dir, puffer)
+	return dir
 }
 
 // Ports of PufferLib's environments through rl_ocean.h: each has at most 25 lines, and check finds what is the original's alone. It runs
@@ -70,7 +34,7 @@ func TestPorts_OfPufferLibPassTheirChecks(t *testing.T) {
 	if os.Getenv("RLHOST_LONG") == "" {
 		t.Skip("RLHOST_LONG is not set")
 	}
-	clang, headers, bin := testkit.Needs(t, "clang-19", "clang"), oceanHeaders(t), tools(t)
+	clang, headers, bin := testkit.Needs(t, "clang-19", "clang"), puffer(t), tools(t)
 	ports, err := filepath.Glob("ocean-c/*.c")
 	if err != nil || len(ports) < 8 {
 		t.Fatalf("%d ports, %v", len(ports), err)
