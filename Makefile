@@ -72,8 +72,9 @@ test-examples: tools
 	$(TEST) $(TIMEOUT) $(EXAMPLES)
 	$(TEST) -count 1 -run '^TestMath_' ./cmd/rlhost
 
-# Ports of PufferLib's environments in C, whose headers (60 MB) are fetched from its package on PyPI.
+# Ports of PufferLib's environments in C, whose headers (60 MB) are fetched from its package on PyPI, and LunarLander beside Gymnasium's own.
 test-ports: tools
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	RLHOST_LONG=1 $(TEST) -count 1 -run TestPorts ./examples/plugins
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them

@@ -44,7 +44,8 @@ func (g Guest) Path() (string, error) {
 	return filepath.Join(root, "examples/plugins", g.Module), err
 }
 
-// Build compiles the module and writes it to a file. It returns ErrNoCompiler if no compiler works.
+// Build compiles the module and writes it to a file. It returns ErrNoCompiler if no compiler works, and ErrNoPackage if the sources of its
+// package cannot be fetched.
 func (g Guest) Build(file string) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -56,6 +57,11 @@ func (g Guest) Build(file string) error {
 	compiler, err := g.compiler()
 	if err != nil {
 		return err
+	}
+	if g.Package != nil {
+		if err := g.Package.Unpack(); err != nil {
+			return fmt.Errorf("%s: %w", g.Name(), err)
+		}
 	}
 	if _, err := g.run(append(slices.Clone(compiler.Build), g.Flags...), compiler.Env, file); err != nil {
 		return err
@@ -72,6 +78,29 @@ func (g Guest) Build(file string) error {
 		return err
 	}
 	return os.WriteFile(file, text, 0o644)
+}
+
+// Native returns what follows a compiler's name to make a program of this machine out of a guest in C or C++: it plays random actions.
+func (g Guest) Native(program string) ([]string, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	if g.Package != nil {
+		if err := g.Package.Unpack(); err != nil {
+			return nil, fmt.Errorf("%s: %w", g.Name(), err)
+		}
+	}
+	source, standard := g.Env+".c", "-std=c11"
+	if g.Language.Name == "C++" {
+		source, standard = g.Env+".cpp", "-std=c++20"
+	}
+	folder := filepath.Join(root, "examples/plugins", g.Folder())
+	line := []string{standard, "-ffp-contract=off", "-I", filepath.Join(root, "sdk/c"), "-I", folder}
+	if g.Package != nil {
+		line = append(line, "-isystem", g.Package.dir(root))
+	}
+	return append(line, filepath.Join(folder, source), "-o", program, "-lm"), nil
 }
 
 // compiler returns the first of the language's compilers that works here.
@@ -111,7 +140,11 @@ func (g Guest) run(line, env []string, module string) (string, error) {
 }
 
 func (g Guest) fill(text, root, module string) string {
-	return strings.NewReplacer("{root}", root, "{folder}", "examples/plugins/"+g.Folder(), "{env}", g.Env, "{module}", module).Replace(text)
+	fetched := ""
+	if g.Package != nil {
+		fetched = g.Package.dir(root)
+	}
+	return strings.NewReplacer("{root}", root, "{folder}", "examples/plugins/"+g.Folder(), "{env}", g.Env, "{module}", module, "{package}", fetched).Replace(text)
 }
 
 // SourceHash returns the SHA-256, in hexadecimal digits, of the files and the build lines that the module is made of.
@@ -123,6 +156,9 @@ func (g Guest) SourceHash() (string, error) {
 	sum := sha256.New()
 	for _, c := range g.Language.Compilers {
 		fmt.Fprintf(sum, "%q %q %q\n", c.Build, c.Env, g.Flags)
+	}
+	if g.Package != nil {
+		fmt.Fprintf(sum, "%s\n", g.Package.SHA256)
 	}
 	var files []string
 	for _, pattern := range g.Language.Sources {

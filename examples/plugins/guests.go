@@ -14,6 +14,7 @@ type Guest struct {
 	Env       string   // guests of the same environment write the same bits; a component's name
 	Language  Language // of its sources
 	Flags     []string // for the compiler, besides the flags of its language
+	Package   *Package // with sources that the build fetches; {package} is its folder in Flags
 	Committed bool     // the module is in the repository, next to a record of its sources
 	Component bool     // it is a module of components
 	Wrapper   bool     // of wrappers of environments alone, which need not exist in each language
@@ -86,6 +87,8 @@ func Guests() []Guest {
 		{Module: "lander-c/lander.wasm", Env: "lander", Language: c()},
 		{Module: "lander-go/lander.wasm", Env: "lander", Language: golang()},
 		{Module: "lander-rust/lander.wasm", Env: "lander", Language: rust()},
+		{Module: "lunarlander-cpp/lunarlander.wasm", Env: "lunarlander", Language: cpp(), Package: Box2D(), Committed: true,
+			Flags: []string{"-I", ".", "-isystem", "{package}", "-mllvm", "-inline-threshold=2000"}},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
@@ -168,7 +171,7 @@ func cpp() Language {
 		python, "-m", "ziglang", "c++", "-target", "wasm32-wasi")
 	return Language{
 		Name:      "C++",
-		Sources:   []string{"sdk/c/*.h", "sdk/c/*.hpp", "{folder}/*.cpp"},
+		Sources:   []string{"sdk/c/*.h", "sdk/c/*.hpp", "{folder}/*.cpp", "{folder}/*.h"},
 		Compilers: []Compiler{clang("clang++-19"), clang("clang++"), zig},
 	}
 }

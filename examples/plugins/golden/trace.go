@@ -1,6 +1,6 @@
 // Package golden holds CartPole-v1, Acrobot-v1, MountainCar-v0, MountainCarContinuous-v0, Pendulum-v1 and Taxi-v4 as Gymnasium
-// plays them, recorded by record_gymnasium.py, Breakout and Freeway as MinAtar plays them, recorded by record_minatar.py, and
-// the script that drives guests without the host:
+// plays them, recorded by record_gymnasium.py, LunarLander-v3 by record_lunarlander.py, Breakout and Freeway as MinAtar plays them,
+// recorded by record_minatar.py, and the script that drives guests without the host:
 //
 //	episodes, err := golden.CartPole()
 //	for _, step := range episodes[0].Steps { … }
@@ -61,6 +61,12 @@ func MountainCarContinuous() ([]Episode, error) { return read("mountaincarcontin
 
 // Pendulum returns the recorded episodes of Pendulum-v1: angle and velocity.
 func Pendulum() ([]Episode, error) { return read("pendulum.trace") }
+
+// LunarLander returns the recorded episodes of LunarLander-v3, without states: episode k begins as the port does from seed k.
+func LunarLander() ([]Episode, error) { return read("lunarlander.trace") }
+
+// LunarLanderContinuous returns episodes of LunarLanderContinuous-v3 with wind; record_lunarlander.py says which thrust an action is.
+func LunarLanderContinuous() ([]Episode, error) { return read("lunarlandercontinuous.trace") }
 
 // Sizes of Taxi.
 const (
