@@ -68,33 +68,53 @@ func (c *benchCommand) Run(p *program) error {
 	return nil
 }
 
-// nativeCartPole steps CartPole as Go code in this process, for comparison with a guest's speed. Its actions are random, and drawn
-// outside of the time, like the guest's.
+// nativeCartPole steps CartPole as Go code in this process, for comparison with a guest's speed.
 func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
-	batch := cartpole.NewBatch(envs, cartpole.DefaultMaxSteps)
-	obs, final := make([]float32, envs*cartpole.ObsDim), make([]float32, envs*cartpole.ObsDim)
-	actions, reward, flags := make([]int32, env.DriverRows*envs), make([]float32, envs), make([]byte, 2*envs)
-	words := make([]uint64, envs)
-	env.Seeds(words, bench.Seed, 0)
-	batch.Reset(words, obs)
-	step := uint64(0)
+	carts := newNativeCarts(envs)
 	return func(d time.Duration) (float64, error) {
 		steps, stepped := 0, time.Duration(0)
 		for stepped < d {
-			for row := range slices.Chunk(actions, envs) {
-				env.ActionWords(words, bench.Seed, step, 0)
-				for i, word := range words {
-					row[i] = int32(word >> 63)
-				}
-				step++
-			}
-			started := time.Now()
-			for row := range slices.Chunk(actions, envs) {
-				batch.Step(row, obs, reward, flags[:envs], flags[envs:], final)
-				steps++
-			}
-			stepped += time.Since(started)
+			stepped += carts.burst()
+			steps += env.DriverRows
 		}
 		return float64(steps*envs) / stepped.Seconds(), nil
 	}
+}
+
+// nativeCarts are environments of CartPole as Go code. Their actions are random, and drawn outside of the time, like a guest's.
+type nativeCarts struct {
+	batch              *cartpole.Batch
+	obs, final, reward []float32
+	actions            []int32
+	flags              []byte
+	words              []uint64
+	step               uint64
+}
+
+func newNativeCarts(envs int) *nativeCarts {
+	c := &nativeCarts{
+		batch: cartpole.NewBatch(envs, cartpole.DefaultMaxSteps),
+		obs:   make([]float32, envs*cartpole.ObsDim), final: make([]float32, envs*cartpole.ObsDim), reward: make([]float32, envs),
+		actions: make([]int32, env.DriverRows*envs), flags: make([]byte, 2*envs), words: make([]uint64, envs),
+	}
+	env.Seeds(c.words, bench.Seed, 0)
+	c.batch.Reset(c.words, c.obs)
+	return c
+}
+
+// burst makes env.DriverRows steps and says how long they took.
+func (c *nativeCarts) burst() time.Duration {
+	envs := len(c.words)
+	for row := range slices.Chunk(c.actions, envs) {
+		env.ActionWords(c.words, bench.Seed, c.step, 0)
+		for i, word := range c.words {
+			row[i] = int32(word >> 63)
+		}
+		c.step++
+	}
+	started := time.Now()
+	for row := range slices.Chunk(c.actions, envs) {
+		c.batch.Step(row, c.obs, c.reward, c.flags[:envs], c.flags[envs:], c.final)
+	}
+	return time.Since(started)
 }
