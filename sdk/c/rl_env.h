@@ -357,11 +357,55 @@ RL_INLINE void rl_first(void *state, uint32_t i, rl_rng *rng, const rl_tensor *o
     }
 }
 
+// rl_size is how many bytes a row has, which is known while the module is compiled unless describe changes it.
+RL_INLINE uint32_t rl_size(const rl_space *s) { return rl_elements(s) * rl_dtype_bytes(s->dtype); }
+
+// rl_is_packed says whether environments have one row of each tensor, of those sizes, one behind the other.
+RL_INLINE bool rl_is_packed(const rl_view *v)
+{
+    const rl_env *e = &rl_the_env;
+    if (rl_agents() > 1 || e->apart || e->active || e->observations || e->actions || e->discount || e->figure_count) return false;
+    return rl_in_place(&v->obs) && rl_in_place(&v->action) && v->obs.env == rl_size(&e->obs) && v->action.env == rl_size(&e->action) &&
+           v->reward.env == 4 && v->terminated.env == 1 && v->truncated.env == 1;
+}
+
+// Environments and rows of at most RL_SMALL bytes are stepped in groups, at known offsets: an engine checks the highest address of each
+// tensor and not all. Where a step writes more, that counts for little and its code should not be there eight times.
+#define RL_SMALL 64u
+#define RL_GROUP 8u
+
+RL_INLINE bool rl_is_small(void)
+{
+    return rl_the_env.struct_bytes && rl_the_env.struct_bytes <= RL_SMALL && rl_size(&rl_the_env.obs) <= RL_SMALL;
+}
+
+// rl_each_of_group steps the environments from i on, the last one first.
+RL_INLINE void rl_each_of_group(void *state, uint32_t i, const rl_view *v, rl_step_one *step)
+{
+    const uint32_t action_bytes = rl_size(&rl_the_env.action), obs_bytes = rl_size(&rl_the_env.obs);
+    uint8_t *own = RL_OPAQUE((uint8_t *)state + (size_t)i * rl_the_env.struct_bytes);
+    const uint8_t *action = RL_OPAQUE(v->action.at + (size_t)i * action_bytes);
+    uint8_t *obs = RL_OPAQUE(v->obs.at + (size_t)i * obs_bytes);
+    uint8_t *terminated = RL_OPAQUE(v->terminated.at + i), *truncated = RL_OPAQUE(v->truncated.at + i);
+    float *reward = RL_OPAQUE((float *)(void *)v->reward.at + i);
+#pragma GCC unroll 8
+    for (uint32_t k = RL_GROUP; k-- > 0;) {
+        rl_result out = {0, false, false, 0, v->told};
+        rl_current = i + k;
+        step(own, k, &v->rng[i + k], action + k * action_bytes, obs + k * obs_bytes, &out);
+        reward[k] = out.reward;
+        terminated[k] = out.terminated;
+        truncated[k] = out.truncated;
+    }
+}
+
 // rl_each steps one environment after the other. Inlined with a known step and known strides it is as good as
 // a loop written by hand.
 RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_view *view, rl_step_one *step)
 {
     rl_view v = *view;
+    if (rl_is_small() && rl_is_packed(view))
+        for (; count >= RL_GROUP; first += RL_GROUP, count -= RL_GROUP) rl_each_of_group(state, first, &v, step);
     bool several = rl_the_env.observations != NULL, acts = rl_the_env.actions != NULL;
     bool direct = !several && !acts && rl_in_place(&v.obs) && rl_in_place(&v.action);
     const void *moves[RL_MAX_ACTIONS], *move = acts ? (const void *)moves : v.move;
