@@ -16,6 +16,9 @@ typedef struct rl_batch {
     rl_env env;
     uint32_t envs, autoreset, waiting, tensors;
     bool bound;
+#ifdef RL_FILLED_IN
+    bool plain; // see rl_is_plain
+#endif
     void *state;
     uint32_t *flags;
     rl_rng *rng;
@@ -33,6 +36,13 @@ typedef struct rl_batch {
 } rl_batch;
 
 static rl_batch *rl_batches[RL_BATCHES];
+
+#ifdef RL_FILLED_IN
+// Of an environment that is known when a module is compiled, the compiler leaves out what it does not have. Of one that is filled in while
+// the module runs, rl_is_plain finds out once that there is little to do, and rl_advance_plain is rl_advance where that is so.
+static bool rl_is_plain(const rl_batch *b);
+static int32_t rl_advance_plain(rl_batch *b, uint32_t t, uint32_t first, uint32_t count);
+#endif
 
 #if defined(__wasm__) && !defined(__wasi__)
 // The linker runs constructors before each call of an export, unless the module calls them itself. A C library
@@ -476,6 +486,9 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
                     .discount = {NULL, 0, 0, 0, 0, 0}, .figures = b->figures, .told = b->told, .results = b->results};
     b->view = view;
     b->bound = true;
+#ifdef RL_FILLED_IN
+    b->plain = rl_is_plain(b);
+#endif
     return RL_STATUS_OK;
 }
 
@@ -696,7 +709,28 @@ RL_QUIET static void rl_respawn(rl_batch *b, uint32_t i)
     rl_begin(b, i, b->obs);
 }
 
-// rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
+// rl_finish looks for ended episodes, eight flags at a time.
+RL_INLINE void rl_finish(rl_batch *b, uint32_t first, uint32_t end, void (*end_of)(rl_batch *b, uint32_t i))
+{
+    const rl_view *v = &b->view;
+    uint32_t i = first;
+    if (v->terminated.env == 1 && v->truncated.env == 1) {
+        for (; end - i >= 8; i += 8) {
+            uint64_t ended, late;
+            __builtin_memcpy(&ended, v->terminated.at + i, 8);
+            __builtin_memcpy(&late, v->truncated.at + i, 8);
+            for (ended |= late; ended;) {
+                uint32_t k = (uint32_t)__builtin_ctzll(ended) / 8;
+                end_of(b, i + k);
+                ended &= ~((uint64_t)0xff << 8 * k);
+            }
+        }
+    }
+    for (; i < end; i++)
+        if (*rl_row(&v->terminated, i) | *rl_row(&v->truncated, i)) end_of(b, i);
+}
+
+// rl_run steps environments that wait for nothing, then ends the episodes that are over.
 RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 {
     const rl_view *v = &b->view;
@@ -712,20 +746,7 @@ RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
         for (; i < end; i++) rl_apart(b, i);
         return;
     }
-    if (v->terminated.env == 1 && v->truncated.env == 1) {
-        for (; end - i >= 8; i += 8) {
-            uint64_t ended, late;
-            __builtin_memcpy(&ended, v->terminated.at + i, 8);
-            __builtin_memcpy(&late, v->truncated.at + i, 8);
-            for (ended |= late; ended;) {
-                uint32_t k = (uint32_t)__builtin_ctzll(ended) / 8;
-                rl_end(b, i + k);
-                ended &= ~((uint64_t)0xff << 8 * k);
-            }
-        }
-    }
-    for (; i < end; i++)
-        if (*rl_row(&v->terminated, i) | *rl_row(&v->truncated, i)) rl_end(b, i);
+    rl_finish(b, first, end, rl_end);
 }
 
 // rl_rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
@@ -782,6 +803,9 @@ static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
 static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t count)
 {
     if (!b->bound || (b->waiting && b->autoreset == RL_AUTORESET_SAME_STEP)) return RL_STATUS_STATE; // reset first
+#ifdef RL_FILLED_IN
+    if (b->plain && !b->waiting) return rl_advance_plain(b, t, first, count);
+#endif
     rl_set_time(b, t);
     rl_row_now = t + 1;
     if (!rl_actions_ok(b, first, count)) return RL_STATUS_ACTION;

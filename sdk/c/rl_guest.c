@@ -16,7 +16,7 @@ _Static_assert((int)RL_GUEST_CHOICE == RL_ARG_CHOICE && (int)RL_GUEST_TRUTH == R
 #define RL_MAX_LISTED 64 // arguments
 
 static struct {
-    uint32_t bytes;
+    uint32_t bytes, lanes, lane; // of rl_guest_lanes; lanes is 0 where there are none
     rl_guest_setup *setup;
     rl_guest_reset *reset;
     rl_guest_step *step;
@@ -30,27 +30,37 @@ static struct {
     rl_named observations[RL_MAX_OBSERVATIONS + 1], actions[RL_MAX_ACTIONS + 1];
     rl_figure infos[RL_MAX_FIGURES + 1];
     rl_argument arguments[RL_MAX_LISTED];
+    const char *reset_infos[RL_MAX_FIGURES + 1];
 } rl_author;
 
-static void *rl_of(void *all, uint32_t i) { return (uint8_t *)all + (size_t)i * rl_author.bytes; }
+// rl_of is the memory of environment i, which it may share with the other lanes of a group.
+static void *rl_of(void *all, uint32_t i)
+{
+    if (!rl_author.lanes) return (uint8_t *)all + (size_t)i * rl_author.bytes;
+    rl_author.lane = i % rl_author.lanes;
+    return (uint8_t *)all + (size_t)(i / rl_author.lanes) * rl_author.bytes;
+}
+
+// rl_pieces is how many pieces of memory so many environments have.
+static uint32_t rl_pieces(uint32_t envs) { return rl_author.lanes ? (envs - 1) / rl_author.lanes + 1 : envs; }
 
 // ---- the author's functions as those of rl_env -------------------------------------------------------------
 
 static void rl_author_drop(void *all, uint32_t envs)
 {
     for (uint32_t i = 0; rl_author.drop && i < envs; i++) rl_author.drop(rl_of(all, i));
-    rl_put(all, envs * rl_author.bytes);
+    rl_put(all, rl_pieces(envs) * rl_author.bytes);
 }
 
 static void *rl_author_create(uint32_t envs, rl_config *config)
 {
-    void *all = rl_new(envs, rl_author.bytes);
+    void *all = rl_new(rl_pieces(envs), rl_author.bytes);
     if (!all) return rl_fail("out of memory"), NULL;
     for (uint32_t i = 0; i < envs; i++) {
         if (rl_author.setup(rl_of(all, i), (rl_guest_config *)config)) continue;
         while (i--)
             if (rl_author.drop) rl_author.drop(rl_of(all, i));
-        return rl_put(all, envs * rl_author.bytes), NULL;
+        return rl_put(all, rl_pieces(envs) * rl_author.bytes), NULL;
     }
     return all;
 }
@@ -70,27 +80,67 @@ RL_INLINE void rl_author_one(void *all, uint32_t i, rl_rng *rng, const void *act
     rl_author.step(rl_of(all, i), (rl_guest_rng *)rng, (const void *const *)action, (void *const *)obs, (rl_guest_result *)out);
 }
 
-// rl_is_plain says whether the author's own loop may do all environments.
-static bool rl_is_plain(const rl_view *v)
+// rl_author_many has the author's own loop step environments of a plain batch.
+static void rl_author_many(const rl_batch *b, uint32_t first, uint32_t count)
 {
-    return rl_author.many && rl_agents() == 1 && rl_observed() == 1 && rl_acted() == 1 && !rl_the_env.figure_count &&
-           !rl_the_env.discount && !rl_takes_turns() && rl_in_place(&v->observations[0]) && rl_in_place(&v->actions[0]);
+    const rl_view *v = &b->view;
+    rl_guest_rows rows = {
+        .action = rl_row(&v->action, first), .obs = rl_row(&v->obs, first), .reward = rl_row(&v->reward, first),
+        .terminated = rl_row(&v->terminated, first), .truncated = rl_row(&v->truncated, first),
+        .next_action = v->action.env, .next_obs = v->obs.env, .next_reward = v->reward.env,
+        .next_terminated = v->terminated.env, .next_truncated = v->truncated.env, .index = first, .current = &rl_current,
+        .rng = (rl_guest_rng *)b->rng + first,
+    };
+    rl_author.many(rl_of(b->state, first), count, &rows);
 }
 
 static void rl_author_step(void *all, uint32_t first, uint32_t count, const rl_view *v)
 {
-    if (!rl_is_plain(v)) {
-        rl_each(all, first, count, v, rl_author_one);
+    const rl_batch *b = (const rl_batch *)(const void *)((const uint8_t *)v - offsetof(rl_batch, view));
+    if (b->plain) rl_author_many(b, first, count);
+    else rl_each(all, first, count, v, rl_author_one);
+}
+
+// ---- what goes faster where there is little to do ----------------------------------------------------------
+
+static bool rl_is_plain(const rl_batch *b)
+{
+    return rl_author.many && rl_agents() == 1 && rl_observed() == 1 && rl_acted() == 1 && !rl_the_env.figure_count &&
+           !rl_the_env.reset_info_count && !rl_the_env.discount && !rl_takes_turns() && rl_in_place(&b->shape[RL_T_OBS]) &&
+           rl_in_place(&b->shape[RL_T_ACTION]);
+}
+
+// rl_end_plain is rl_end.
+static __attribute__((noinline)) void rl_end_plain(rl_batch *b, uint32_t i)
+{
+    const rl_view *v = &b->view;
+    const rl_tensor *last = &b->shape[RL_T_FINAL];
+    if (*rl_row(&v->terminated, i)) *rl_row(&v->truncated, i) = 0;
+    if (b->autoreset != RL_AUTORESET_SAME_STEP) {
+        rl_set_waiting(b, i, true);
         return;
     }
-    rl_guest_rows rows = {
-        .action = rl_row(&v->actions[0], first), .obs = rl_row(&v->observations[0], first), .reward = rl_row(&v->reward, first),
-        .terminated = rl_row(&v->terminated, first), .truncated = rl_row(&v->truncated, first),
-        .next_action = v->actions[0].env, .next_obs = v->observations[0].env, .next_reward = v->reward.env,
-        .next_terminated = v->terminated.env, .next_truncated = v->truncated.env, .index = first, .current = &rl_current,
-        .rng = (rl_guest_rng *)v->rng + first,
-    };
-    rl_author.many(rl_of(all, first), count, &rows);
+    uint8_t *row = rl_row(&v->obs, i);
+    rl_copy_row(rl_row(last, i), last->elem, row, last->bytes, last->elems, last->bytes);
+    rl_current = i;
+    if (rl_the_env.params.dtype) rl_params = &b->shape[rl_slot_params()];
+    rl_author.reset(rl_of(b->state, i), (rl_guest_rng *)&b->rng[i], (void *const *)&row);
+}
+
+static int32_t rl_advance_plain(rl_batch *b, uint32_t t, uint32_t first, uint32_t count)
+{
+    rl_view *v = &b->view;
+    b->actions[0] = rl_tensor_at(b, RL_T_ACTION, t);
+    v->action.at = b->actions[0].at;
+    if (!rl_action_ok(b, 0, first, count)) return RL_STATUS_ACTION;
+    v->obs.at = b->shape[RL_T_OBS].at + (size_t)(t + 1) * b->bind[RL_T_OBS].stride_t;
+    v->reward.at = b->shape[RL_T_REWARD].at + (size_t)t * b->bind[RL_T_REWARD].stride_t;
+    v->terminated.at = b->shape[RL_T_TERMINATED].at + (size_t)t * b->bind[RL_T_TERMINATED].stride_t;
+    v->truncated.at = b->shape[RL_T_TRUNCATED].at + (size_t)t * b->bind[RL_T_TRUNCATED].stride_t;
+    rl_author_many(b, first, count);
+    rl_finish(b, first, first + count, rl_end_plain);
+    if (rl_the_env.mask) rl_legal(b, first, count, t + 1);
+    return RL_STATUS_OK;
 }
 
 static void rl_author_mask(void *all, uint32_t i, uint8_t *legal) { rl_author.mask(rl_of(all, i), legal); }
@@ -123,6 +173,7 @@ static bool rl_fill_in(rl_config *config)
     if (!rl_guest_describe((rl_guest_config *)config)) return false;
     if (!rl_author.step) return rl_fail("rl_guest_describe has not called rl_guest_env");
     if (!rl_observed() || !rl_acted()) return rl_fail("an environment needs an observation and an action");
+    if (rl_author.lanes && !rl_author.save) rl_guest_use_save(0, 0, NULL, NULL); // one lane is not the whole memory
     return true;
 }
 
@@ -235,6 +286,20 @@ void rl_guest_info(const char *name, uint32_t gather)
     rl_the_env.figures = rl_author.infos;
 }
 
+void rl_guest_reset_info(const char *name)
+{
+    if (rl_the_env.reset_info_count > RL_MAX_FIGURES) return;
+    rl_author.reset_infos[rl_the_env.reset_info_count++] = rl_keep_text(name);
+    rl_the_env.reset_infos = rl_author.reset_infos;
+}
+
+void rl_guest_tell(uint32_t k, float value) { rl_reset_info(k, value); }
+void rl_guest_dt(float seconds) { rl_the_env.dt = seconds; }
+void rl_guest_agent_names(const char *names) { rl_the_env.agent_names = rl_keep_text(names); }
+
+void rl_guest_lanes(uint32_t n) { rl_author.lanes = n > 1 ? n : 0; }
+uint32_t rl_guest_lane(void) { return rl_author.lane; }
+
 void rl_guest_agents(uint32_t n, uint32_t ends)
 {
     rl_the_env.agents = n;
@@ -294,7 +359,7 @@ const uint8_t *rl_guest_text(rl_guest_config *config, const char *name, const ch
     return (const uint8_t *)text.at;
 }
 
-float rl_guest_param(uint32_t k) { return rl_param(k); }
+float rl_guest_param(uint32_t k) { return rl_param_or(k, __builtin_nanf("")); }
 
 bool rl_guest_fail(const uint8_t *text, uint32_t len)
 {

@@ -75,11 +75,19 @@ void rl_guest_argument(const char *name, uint32_t kind, const char *value, const
 enum { RL_GUEST_LAST, RL_GUEST_SUM, RL_GUEST_MEAN, RL_GUEST_MAX, RL_GUEST_MIN };
 void rl_guest_info(const char *name, uint32_t gather);
 
+// rl_guest_reset_info adds a number of an episode that begins, which reset gives to rl_guest_tell: k is 0 for the first that was
+// added. One that is not told is 0.
+void rl_guest_reset_info(const char *name);
+void rl_guest_tell(uint32_t k, float value);
+
+void rl_guest_dt(float seconds); // of simulated time in a step
+
 // rl_guest_agents: how many there are. By itself the first result ends the episode of all. RL_GUEST_APART: each agent's result ends
 // its own, and the environment begins anew when all have ended. RL_GUEST_RESPAWN: so do theirs, and each begins anew at once: the step
 // gives its last observation to rl_guest_last, puts it back into the world, and writes its first one.
 enum { RL_GUEST_TOGETHER, RL_GUEST_APART, RL_GUEST_RESPAWN };
 void rl_guest_agents(uint32_t n, uint32_t ends);
+void rl_guest_agent_names(const char *names); // one for each agent, one a line
 void rl_guest_last(uint32_t agent, void *const *obs); // in a step: what the rows of obs show of the agent is its last observation
 
 void rl_guest_discount(void);       // result.discount takes the place of the learner's gamma
@@ -105,12 +113,18 @@ typedef struct rl_guest_rows {
 typedef void rl_guest_many(void *env, uint32_t count, const rl_guest_rows *rows);
 void rl_guest_use_many(rl_guest_many *many);
 
+// rl_guest_lanes: n environments share the memory of rl_guest_env's bytes, so that element k of arrays in it is one of them, a lane of a
+// vector. All functions get that memory as env, and rl_guest_lane says which lane is meant; setup is called for each. Environment i of
+// rl_guest_many is lane (index % n + i) % n, in memory (index % n + i) / n from env on. They are saved by rl_guest_use_save alone.
+void rl_guest_lanes(uint32_t n);
+uint32_t rl_guest_lane(void);
+
 // Arguments: fallback is taken where the pipeline gives none. A text is not ended by a NUL; it is valid during the call.
 int64_t rl_guest_integer(rl_guest_config *config, const char *name, int64_t fallback);
 double rl_guest_number(rl_guest_config *config, const char *name, double fallback);
 bool rl_guest_truth(rl_guest_config *config, const char *name, bool fallback);
 const uint8_t *rl_guest_text(rl_guest_config *config, const char *name, const char *fallback, uint32_t *len);
-float rl_guest_param(uint32_t k); // of the episode that reset begins
+float rl_guest_param(uint32_t k); // of the episode that reset begins; NaN where nobody gives it
 
 // rl_guest_fail sets the text that the host shows and returns false. rl_guest_die does so, in the middle of a call, and traps; file
 // may be NULL.

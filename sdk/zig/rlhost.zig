@@ -21,6 +21,11 @@
 //! Several observations are a struct of spaces, `pub const obs = .{ .map = rl.box(u8, 0, 3, .{ 9, 9 }), .gold = rl.discrete(100) }`;
 //! seen is then a rl.Rows(Walk.obs), and seen.at("gold") the elements of one. Several actions are the same. Of several agents,
 //! `pub const agents = 4`, the rows lie one behind the other, and out is a slice of a result for each.
+//!
+//! With `pub const lanes = 8` the struct holds eight environments, each of which is an element of its arrays, a lane of vectors. Its
+//! functions have the lane as their second parameter, and one more steps all of them where rows are packed:
+//!
+//!         pub fn steps(carts: *Carts, batch: rl.Batch(Carts)) void
 
 const std = @import("std");
 const c = @import("guest.zig");
@@ -78,7 +83,7 @@ pub const Result = extern struct {
     truncated: bool = false,
     /// With `pub const discounted = true`: of what follows, 0 to 1.
     discount: f32 = 0,
-    /// Those of `pub const infos`, in their order.
+    /// The values of `pub const infos`, in their order.
     infos: [*]f32 = undefined,
 };
 
@@ -194,6 +199,31 @@ inline fn slice(comptime space: Space, row: *anyopaque, agents: usize) []space.E
     return @as([*]space.Element, @ptrCast(@alignCast(row)))[0 .. space.elements() * agents];
 }
 
+/// The elements of one row.
+pub fn Row(comptime space: Space) type {
+    return [space.elements()]space.Element;
+}
+
+/// What steps reads and writes, see the top: element k is of lane k. It writes all of seen, reward, terminated and truncated.
+pub fn Batch(comptime Env: type) type {
+    return struct {
+        rng: *[Env.lanes]Rng,
+        moves: *const [Env.lanes]Row(Env.action),
+        seen: *[Env.lanes]Row(Env.obs),
+        reward: *[Env.lanes]f32,
+        terminated: *[Env.lanes]u8, // 0 or 1
+        truncated: *[Env.lanes]u8,
+    };
+}
+
+/// The same pointer, of which the compiler knows nothing: offsets from it stay constant, and a check of the highest one is enough.
+inline fn hidden(pointer: anytype) @TypeOf(pointer) {
+    return asm (""
+        : [out] "=r" (-> @TypeOf(pointer)),
+        : [in] "0" (pointer),
+    );
+}
+
 /// Sets the text that the host shows, for init to return the error.
 pub fn fail(text: []const u8) Error {
     _ = c.rl_guest_fail(text.ptr, text.len);
@@ -207,7 +237,10 @@ pub fn last(k: u32, seen: anytype) void {
     c.rl_guest_last(k, &row);
 }
 
-/// Reset parameter k, see `pub const params`.
+/// In reset, number k of `pub const reset_infos` of the episode that begins; one that is not told is 0.
+pub const tell = c.rl_guest_tell;
+
+/// Reset parameter k, see `pub const params`; NaN where nobody gives it.
 pub fn param(k: u32) f32 {
     return c.rl_guest_param(k);
 }
@@ -237,10 +270,11 @@ pub const ln = c.rl_guest_ln;
 pub const pow = c.rl_guest_pow;
 pub const tanh = c.rl_guest_tanh;
 
-/// Makes the module's environment of a struct. Further declarations, all optional: agents, apart (each agent ends by its own
-/// result), respawn (and begins anew at once, see `last`), limit, max_envs, infos, args, params (how many), discounted; the functions describe(config), mask(self,
-/// []u8), active(self, []u8), render(self, []u8) usize, drop(self), and save(self, []u8), load(self, []const u8) bool
-/// with save_bytes and state_version: without them its bytes are saved, so that it must hold no pointers.
+/// Makes the module's environment of a struct. Further declarations, all optional: agents, agent_names (one a line), apart (each agent
+/// ends by its own result), respawn (and begins anew at once, see `last`), limit, max_envs, dt (seconds in a step), infos, reset_infos
+/// (names, see `tell`), args, params (how many), discounted, lanes (see the top); the functions describe(config), mask(self, []u8),
+/// active(self, []u8), render(self, []u8) usize, drop(self), and save(self, []u8), load(self, []const u8) bool with save_bytes and
+/// state_version: without them its bytes are saved, so that it must hold no pointers. With lanes it is then not saved.
 pub fn environment(comptime Env: type) void {
     const Made = Guest(Env);
     @export(&Made.describe, .{ .name = "rl_guest_describe" });
@@ -251,6 +285,7 @@ fn Guest(comptime Env: type) type {
         const agents: usize = if (@hasDecl(Env, "agents")) Env.agents else 1;
         const several_obs = @TypeOf(Env.obs) != Space;
         const several_actions = @TypeOf(Env.action) != Space;
+        const lanes: usize = if (@hasDecl(Env, "lanes")) Env.lanes else 1;
 
         fn describe(config: *anyopaque) callconv(.c) bool {
             c.rl_guest_env(Env.name, @sizeOf(Env), setup, reset, step);
@@ -258,6 +293,10 @@ fn Guest(comptime Env: type) type {
             spaces(1, Env.action);
             if (@hasDecl(Env, "limit")) c.rl_guest_limit(Env.limit);
             if (@hasDecl(Env, "max_envs")) c.rl_guest_max_envs(Env.max_envs);
+            if (@hasDecl(Env, "dt")) c.rl_guest_dt(Env.dt);
+            if (@hasDecl(Env, "lanes")) c.rl_guest_lanes(lanes);
+            if (@hasDecl(Env, "agent_names")) c.rl_guest_agent_names(Env.agent_names);
+            if (@hasDecl(Env, "reset_infos")) inline for (Env.reset_infos) |info| c.rl_guest_reset_info(info);
             if (agents > 1) c.rl_guest_agents(agents, if (@hasDecl(Env, "respawn") and Env.respawn) 2 else @intFromBool(@hasDecl(Env, "apart") and Env.apart));
             if (@hasDecl(Env, "discounted") and Env.discounted) c.rl_guest_discount();
             if (@hasDecl(Env, "params")) c.rl_guest_params(Env.params);
@@ -309,6 +348,11 @@ fn Guest(comptime Env: type) type {
         inline fn self(env: *anyopaque) *Env {
             return @ptrCast(@alignCast(env));
         }
+        /// Calls a function of the author's for one environment.
+        inline fn call(comptime function: []const u8, env: *anyopaque, given: anytype) @typeInfo(@TypeOf(@field(Env, function))).@"fn".return_type.? {
+            const own = if (lanes == 1) .{self(env)} else .{ self(env), @as(usize, c.rl_guest_lane()) };
+            return @call(.auto, @field(Env, function), own ++ given);
+        }
         inline fn seen(rows: [*]const *anyopaque) if (several_obs) Rows(Env.obs) else []Env.obs.Element {
             return if (several_obs) .{ .rows = rows } else slice(Env.obs, rows[0], agents);
         }
@@ -317,33 +361,95 @@ fn Guest(comptime Env: type) type {
         }
 
         fn setup(env: *anyopaque, config: *anyopaque) callconv(.c) bool {
-            self(env).* = Env.init(.{ .handle = config }) catch return false;
+            const made = Env.init(.{ .handle = config }) catch return false;
+            if (lanes == 1 or c.rl_guest_lane() == 0) self(env).* = made;
             return true;
         }
         fn reset(env: *anyopaque, rng: *Rng, obs: [*]const *anyopaque) callconv(.c) void {
-            Env.reset(self(env), rng, seen(obs));
+            call("reset", env, .{ rng, seen(obs) });
         }
         fn step(env: *anyopaque, rng: *Rng, action: [*]const *anyopaque, obs: [*]const *anyopaque, out: [*]Result) callconv(.c) void {
-            Env.step(self(env), rng, moves(action), seen(obs), if (agents > 1) out[0..agents] else &out[0]);
+            call("step", env, .{ rng, moves(action), seen(obs), if (agents > 1) out[0..agents] else &out[0] });
         }
         fn many(env: *anyopaque, count: u32, rows: *const c.Many) callconv(.c) void {
             const r = rows.*; // what a step writes cannot change it
             const all: [*]Env = @ptrCast(@alignCast(env));
-            for (0..count) |i| {
+            const wide = (lanes > 1 or (@sizeOf(Env) <= small and @sizeOf(Row(Env.obs)) <= small)) and isPacked(&r);
+            const before = (lanes - r.index % lanes) % lanes; // in a memory that is not stepped whole
+            var i: usize = 0;
+            while (i < count and (!wide or i < before)) : (i += 1) one(all, i, &r);
+            if (!wide) return;
+            i += groups(all, i, (count - i) / group, &r);
+            while (i < count) : (i += 1) one(all, i, &r);
+        }
+        /// Steps so many groups, from environment i on, and returns of how many environments.
+        noinline fn groups(all: [*]Env, i: usize, n: usize, r: *const c.Many) usize {
+            const from: [*]Env = if (lanes > 1) all + (r.index % lanes + i) / lanes else all + i;
+            for (0..n) |k| if (lanes > 1) vector(&from[k], i + k * group, r) else grouped(from + k * group, i + k * group, r);
+            return n * group;
+        }
+        /// Environments and rows of at most so many bytes are stepped in groups: their bytes fit into registers, and addresses are
+        /// checked once a group.
+        const small = 64;
+        const group: usize = if (lanes > 1) lanes else 8;
+
+        fn isPacked(r: *const c.Many) bool {
+            return r.next_action == @sizeOf(Row(Env.action)) and r.next_obs == @sizeOf(Row(Env.obs)) and r.next_reward == 4 and
+                r.next_terminated == 1 and r.next_truncated == 1;
+        }
+        /// The rows from environment i on, which are packed.
+        inline fn rowsFrom(comptime T: type, rows: anytype, i: usize) *[group]T {
+            return @ptrCast(@alignCast(hidden(rows + i * @sizeOf(T))));
+        }
+        inline fn vector(env: *Env, i: usize, r: *const c.Many) void {
+            r.current.* = r.index + i;
+            Env.steps(hidden(env), .{
+                .rng = r.rng[i..][0..lanes],
+                .moves = rowsFrom(Row(Env.action), r.action, i),
+                .seen = rowsFrom(Row(Env.obs), r.obs, i),
+                .reward = rowsFrom(f32, r.reward, i),
+                .terminated = rowsFrom(u8, r.terminated, i),
+                .truncated = rowsFrom(u8, r.truncated, i),
+            });
+        }
+        inline fn grouped(all: [*]Env, i: usize, r: *const c.Many) void {
+            const here = hidden(all);
+            const move = rowsFrom(Row(Env.action), r.action, i);
+            const obs = rowsFrom(Row(Env.obs), r.obs, i);
+            var reward: [group]f32 = undefined;
+            var terminated: [group]bool = undefined;
+            var truncated: [group]bool = undefined;
+            inline for (0..group) |back| {
+                const k = group - 1 - back;
+                var own = here[k];
                 var out: Result = .{};
-                r.current.* = r.index + i;
-                const action: []const Env.action.Element = slice(Env.action, r.action + i * r.next_action, 1);
-                Env.step(&all[i], &r.rng[i], action, slice(Env.obs, r.obs + i * r.next_obs, 1), &out);
-                @as(*align(1) f32, @ptrCast(r.reward + i * r.next_reward)).* = out.reward;
-                r.terminated[i * r.next_terminated] = @intFromBool(out.terminated);
-                r.truncated[i * r.next_truncated] = @intFromBool(out.truncated);
+                r.current.* = r.index + i + k;
+                @call(.always_inline, Env.step, .{ &own, &r.rng[i + k], &move[k], &obs[k], &out });
+                here[k] = own;
+                reward[k] = out.reward;
+                terminated[k] = out.terminated;
+                truncated[k] = out.truncated;
             }
+            rowsFrom(f32, r.reward, i).* = reward;
+            rowsFrom(bool, r.terminated, i).* = terminated;
+            rowsFrom(bool, r.truncated, i).* = truncated;
+        }
+        fn one(all: [*]Env, i: usize, r: *const c.Many) void {
+            var out: Result = .{};
+            r.current.* = r.index + i;
+            const at = r.index % lanes + i;
+            const own = if (lanes == 1) .{&all[i]} else .{ &all[at / lanes], at % lanes };
+            const move: []const Env.action.Element = slice(Env.action, r.action + i * r.next_action, 1);
+            @call(.auto, Env.step, own ++ .{ &r.rng[i], move, slice(Env.obs, r.obs + i * r.next_obs, 1), &out });
+            @as(*align(1) f32, @ptrCast(r.reward + i * r.next_reward)).* = out.reward;
+            r.terminated[i * r.next_terminated] = @intFromBool(out.terminated);
+            r.truncated[i * r.next_truncated] = @intFromBool(out.truncated);
         }
         fn drop(env: *anyopaque) callconv(.c) void {
-            self(env).drop();
+            call("drop", env, .{});
         }
         fn mask(env: *anyopaque, legal: [*]u8) callconv(.c) void {
-            self(env).mask(legal[0 .. agents * choices()]);
+            call("mask", env, .{legal[0 .. agents * choices()]});
         }
         fn choices() usize {
             if (!several_actions) return values(Env.action);
@@ -363,16 +469,16 @@ fn Guest(comptime Env: type) type {
             return n;
         }
         fn active(env: *anyopaque, acts: [*]u8) callconv(.c) void {
-            self(env).active(acts[0..agents]);
+            call("active", env, .{acts[0..agents]});
         }
         fn render(env: *anyopaque, to: [*]u8, cap: u32) callconv(.c) u32 {
-            return self(env).render(to[0..cap]);
+            return call("render", env, .{to[0..cap]});
         }
         fn save(env: *anyopaque, to: [*]u8) callconv(.c) void {
-            self(env).save(to[0..Env.save_bytes]);
+            call("save", env, .{to[0..Env.save_bytes]});
         }
         fn load(env: *anyopaque, from: ?[*]const u8) callconv(.c) bool {
-            return self(env).load(from.?[0..Env.save_bytes]);
+            return call("load", env, .{from.?[0..Env.save_bytes]});
         }
     };
 }

@@ -30,7 +30,7 @@ const Game = extern struct {
     }
 
     pub fn reset(env: *Game, rng: *rl.Rng, seen: []f32) void {
-        env.* = .{ .turn = @intCast(rng.below(2)) }; // whoever begins has the better game
+        env.* = .{ .turn = @intCast(rng.below(2)) }; // the first player has the better game
         env.look(seen);
     }
 
