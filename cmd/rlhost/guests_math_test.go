@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/sdk"
 )
@@ -199,6 +200,30 @@ func TestMath_HasTheSameBitsInOtherLanguages(t *testing.T) {
 			if got := p.hosted(t, r, module); got != want {
 				t.Errorf("function %d of math.c: trace %s in %s, %s in C", function, got, language, want)
 			}
+		}
+	}
+}
+
+// The same of the mathematics in AssemblyScript, which is written anew: the object of other languages has that of C.
+func TestLanguages_AssemblyScriptHasTheMathematicsOfC(t *testing.T) {
+	t.Parallel()
+	node := testkit.Needs(t, "../../.cache/languages/node_modules/.bin/asc")
+	testkit.Reads(t, "../../sdk/assemblyscript/*.ts", guestSources+"testdata/math.ts")
+	own, ok := compile(t, "clang, guest", guestSources+"testdata/math.c")
+	if !ok {
+		t.Skip("clang is not here")
+	}
+	module := filepath.Join(t.TempDir(), "math.wasm")
+	line := exec.Command(node, guestSources+"testdata/math.ts", "-o", module, "--path", filepath.Dir(filepath.Dir(node)), "-O3", "--noAssert",
+		"--runtime", "minimal", "--exportStart", "_initialize", "--use", "abort=~lib/rlhost-env/index/rlAbort")
+	if out, err := line.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := newRuntime(t)
+	for function := range 18 {
+		p := play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
+		if want, got := p.hosted(t, r, own), p.hosted(t, r, module); got != want {
+			t.Errorf("function %d: trace %s, in C %s", function, got, want)
 		}
 	}
 }

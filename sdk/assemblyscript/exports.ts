@@ -1,14 +1,16 @@
 // Hand-written. The exports of env ABI v1 out of the author's class: export * from "rlhost-env/exports".
 import * as abi from "./abi";
-import { Config, Env, Result, Rng, Tensor, clear, error, fail, spec, view } from "./index";
+import { Config, Env, Result, Rng, Tensor, batch, clear, error, fail, spec, view } from "./index";
 
 export * from "./marker";
 
-let envs: StaticArray<Env> = [], waiting: StaticArray<u8> = [], acts: StaticArray<u8> = [], over: StaticArray<u8> = [];
-let legal: StaticArray<u8> = [], turn: StaticArray<u8> = [], ended: u32 = 0, mode: u32 = 0, current: u32 = 0, rngs: usize = 0, bound = false;
+let acts: StaticArray<u8> = [], over: StaticArray<u8> = [];
+let legal: StaticArray<u8> = [], turn: StaticArray<u8> = [], ended: u32 = 0, mode: u32 = 0, bound = false;
+let kept: StaticArray<u8> = [], mislaid = false; // of agents that respawn: whose last observation the author has given; one is missing
+batch.run = run; batch.end = end; batch.keep = keep;
 const given = new Map<u32, usize>();
 
-function rng(i: u32): Rng { return changetype<Rng>(rngs + 8 * i); }
+function rng(i: u32): Rng { return changetype<Rng>(batch.rngs + 8 * i); }
 
 function read(at: u32, len: u32): Config {
   clear();
@@ -52,6 +54,7 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
     const a = spec.args[k];
     room += 4 * (a.name.length + a.doc.length + a.value.length + a.choices.length) + 4;
   }
+  room += 4 * spec.agentNames.length + 4;
   const head = heap.alloc(room);
   memory.fill(head, 0, room);
   strings = head + values;
@@ -61,6 +64,7 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
   if (groups) {
     store<u32>(r + abi.GroupDesc_name, put("agents"));
     store<u32>(r + abi.GroupDesc_agents, spec.agents);
+    store<u32>(r + abi.GroupDesc_agent_names, put(spec.agentNames));
     r += abi.GROUP_BYTES;
   }
   for (let k = 0; k < all.length; k++, r += abi.TENSOR_BYTES) {
@@ -95,6 +99,7 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
   const cut = spec.name.indexOf("@");
   store<u32>(head + abi.Spec_name, put(cut < 0 ? spec.name : spec.name.substring(0, cut)));
   if (cut >= 0) store<u32>(head + abi.Spec_version, put(spec.name.substring(cut + 1)));
+  store<f32>(head + abi.Spec_dt, spec.dt);
   store<u32>(head + abi.Spec_size, abi.SPEC_BYTES);
   store<u16>(head + abi.Spec_abi_major, abi.ABI_MAJOR);
   store<u16>(head + abi.Spec_abi_minor, abi.ABI_MINOR);
@@ -125,11 +130,11 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
 
 export function rl_create(at: u32, len: u32, n: u32, autoreset: u32): i32 {
   const config = read(at, len);
-  if (envs.length) return abi.STATUS_STATE;
+  if (batch.envs.length) return abi.STATUS_STATE;
   if (autoreset != abi.AUTORESET_NEXT_STEP && autoreset != abi.AUTORESET_SAME_STEP && autoreset != abi.AUTORESET_DISABLED) return abi.STATUS_UNSUPPORTED;
   if (!n || (spec.maxEnvs && n > spec.maxEnvs)) return abi.STATUS_ARGUMENT;
   const all = new StaticArray<Env>(n), agents = spec.agents;
-  rngs = heap.alloc(8 * n);
+  batch.rngs = heap.alloc(8 * n);
   for (let i: u32 = 0; i < n; i++) {
     all[i] = spec.make();
     all[i].setup(config);
@@ -137,9 +142,9 @@ export function rl_create(at: u32, len: u32, n: u32, autoreset: u32): i32 {
   }
   for (let k = 0; k < config.keys.length; k++) if (!config.asked[k]) fail("unknown argument " + config.keys[k]);
   if (error != "") return abi.STATUS_CONFIG;
-  envs = all; mode = autoreset; ended = n; bound = false;
-  waiting = new StaticArray<u8>(n); waiting.fill(1);
-  acts = new StaticArray<u8>(n * agents); over = new StaticArray<u8>(n * agents); turn = new StaticArray<u8>(agents);
+  batch.envs = all; mode = autoreset; ended = n; bound = false;
+  batch.waiting = new StaticArray<u8>(n); batch.waiting.fill(1);
+  acts = new StaticArray<u8>(n * agents); over = new StaticArray<u8>(n * agents); kept = new StaticArray<u8>(agents); turn = new StaticArray<u8>(agents);
   let choices = 0;
   for (let j = 0; j < spec.masks.length; j++) choices += spec.masks[j].elems;
   legal = new StaticArray<u8>(agents * choices);
@@ -150,15 +155,15 @@ export function rl_create(at: u32, len: u32, n: u32, autoreset: u32): i32 {
 }
 function seed(i: u32, s: u64): void { rng(i).state = Rng.mix(s + 0x9E3779B97F4A7C15); }
 
-export function rl_destroy(batch: u32): i32 {
-  if (batch || !envs.length) return abi.STATUS_ARGUMENT;
-  envs = [];
+export function rl_destroy(which: u32): i32 {
+  if (which || !batch.envs.length) return abi.STATUS_ARGUMENT;
+  batch.envs = [];
   return abi.STATUS_OK;
 }
 
-export function rl_bind(batch: u32, bindings: u32, n: u32): i32 {
+export function rl_bind(which: u32, bindings: u32, n: u32): i32 {
   const all = spec.tensors;
-  if (batch || !envs.length || n != all.length) return abi.STATUS_ARGUMENT;
+  if (which || !batch.envs.length || n != all.length) return abi.STATUS_ARGUMENT;
   for (let k: u32 = 0; k < n; k++) {
     const from: usize = bindings + k * abi.BINDING_BYTES, t = all[k];
     const needed = t.role == abi.ROLE_FINAL_OBSERVATION ? mode == abi.AUTORESET_SAME_STEP : !(t.flags & abi.TENSOR_OPTIONAL);
@@ -177,11 +182,12 @@ export function rl_bind(batch: u32, bindings: u32, n: u32): i32 {
 // ---- episodes
 
 function begin(i: u32): void {
-  current = i;
-  ended -= waiting[i]; waiting[i] = 0;
+  batch.current = i;
+  ended -= batch.waiting[i]; batch.waiting[i] = 0;
   if (spec.params) view.params.row(i);
   for (let j = 0; j < spec.seen.length; j++) spec.seen[j].row(i);
-  envs[i].reset(rng(i), view);
+  for (let j = 0; j < spec.starts.length; j++) { spec.starts[j].row(i); view.tell(j, 0); }
+  batch.envs[i].reset(rng(i), view);
   for (let k = 0; k < spec.agents; k++) over[i * spec.agents + k] = 0;
 }
 
@@ -190,7 +196,7 @@ function after(i: u32): void {
   const agents = spec.agents, now = i * agents;
   if (spec.turns || spec.apart) {
     turn.fill(1);
-    if (spec.turns) envs[i].active(turn);
+    if (spec.turns) batch.envs[i].active(turn);
     spec.actives.row(i);
     for (let k = 0; k < agents; k++) {
       acts[now + k] = <u8>(turn[k] && !over[now + k]);
@@ -198,8 +204,8 @@ function after(i: u32): void {
     }
   }
   if (!spec.masks.length) return;
-  if (waiting[i]) legal.fill(1);
-  else envs[i].mask(legal);
+  if (batch.waiting[i]) legal.fill(1);
+  else batch.envs[i].mask(legal);
   const choices = legal.length / agents;
   for (let j = 0, off = 0; j < spec.masks.length; off += spec.masks[j].elems, j++) {
     const mask = spec.masks[j];
@@ -213,14 +219,15 @@ function after(i: u32): void {
 function later(t: u32): void {
   for (let j = 0; j < spec.seen.length; j++) spec.seen[j].time(t);
   for (let j = 0; j < spec.masks.length; j++) spec.masks[j].time(t);
+  for (let j = 0; j < spec.starts.length; j++) spec.starts[j].time(t);
   if (spec.turns || spec.apart) spec.actives.time(t);
 }
 
-export function rl_reset(batch: u32, t: u32, mask: u32, seeds: u32): i32 {
-  if (batch || !envs.length) return abi.STATUS_ARGUMENT;
+export function rl_reset(which: u32, t: u32, mask: u32, seeds: u32): i32 {
+  if (which || !batch.envs.length) return abi.STATUS_ARGUMENT;
   if (!bound) return abi.STATUS_STATE;
   later(t);
-  for (let i: u32 = 0, n: u32 = envs.length; i < n; i++) {
+  for (let i: u32 = 0, n: u32 = batch.envs.length; i < n; i++) {
     if (mask && !load<u8>(mask + i)) continue;
     if (seeds) seed(i, load<u64>(seeds + 8 * i));
     begin(i);
@@ -235,11 +242,35 @@ function keepLast(i: u32, k: i32): void {
     spec.finals[j].copy(spec.seen[j], k);
   }
 }
+function mislay(text: string): void {
+  if (!mislaid) { clear(); fail(text); }
+  mislaid = true;
+}
+function keep(k: i32): void {
+  if (!spec.respawn || k < 0 || k >= spec.agents) return mislay("view.last: it is for a step with spec.respawn, and for agents that there are");
+  keepLast(batch.current, k);
+  kept[k] = 1;
+}
+// respawned looks at the agents whose episodes have ended: the author has put them back, or ends the environment's own.
+function respawned(i: u32): void {
+  let ended = 0, given = 0, unkept = false;
+  for (let k = 0; k < spec.agents; k++) {
+    const o = view.out[k], over = o.terminated || o.truncated;
+    spec.terminated.set<u8>(0, <u8>o.terminated, k);
+    spec.truncated.set<u8>(0, <u8>(o.truncated && !o.terminated), k);
+    ended += <i32>over; given += kept[k];
+    if (over && !kept[k]) unkept = true;
+  }
+  if (!unkept || mislaid) return;
+  if (ended < spec.agents || given) return mislay("an agent's episode has ended without its last observation: give it to view.last, then put the agent back");
+  for (let k = 0; k < spec.agents; k++) keepLast(i, k);
+  begin(i);
+}
 function run(i: u32): void {
   const agents = spec.agents, out = view.out;
   for (let k = 0; k < agents; k++) { const o = out[k]; o.reward = 0; o.discount = 0; o.terminated = false; o.truncated = false; }
   for (let j = 0; j < spec.acted.length; j++) spec.acted[j].row(i);
-  if (waiting[i]) {
+  if (batch.waiting[i]) {
     write(i);
     if (mode == abi.AUTORESET_NEXT_STEP) return begin(i);
     for (let j = 0; j < spec.seen.length; j++) {
@@ -248,11 +279,13 @@ function run(i: u32): void {
     }
     return;
   }
-  current = i;
+  batch.current = i;
   for (let j = 0; j < spec.seen.length; j++) spec.seen[j].row(i);
   for (let j = 0; j < spec.infos.length; j++) view.infos[j] = 0;
-  envs[i].step(rng(i), view, out[0]);
+  if (spec.respawn) kept.fill(0);
+  batch.envs[i].step(rng(i), view, out[0]);
   write(i);
+  if (spec.respawn) return respawned(i);
   let news = 0, left = 0;
   for (let k = 0; k < (spec.apart ? agents : 1); k++) {
     const was = spec.apart && over[i * agents + k];
@@ -263,35 +296,22 @@ function run(i: u32): void {
     if (!stop && !was) left++;
   }
   if (!news || left) return;
-  if (mode != abi.AUTORESET_SAME_STEP) { waiting[i] = 1; ended++; return; }
+  if (mode != abi.AUTORESET_SAME_STEP) { batch.waiting[i] = 1; ended++; return; }
   for (let k = 0; !spec.apart && k < agents; k++) keepLast(i, k);
   begin(i);
 }
-// plain is run for many environments of one agent, one observation and one action, with nothing else.
-function plain(first: u32, count: u32): void {
-  const all = envs, action = view.action, obs = view.obs, out = unchecked(view.out[0]), idle = waiting, stays = mode != abi.AUTORESET_SAME_STEP;
-  let move = action.base + first * action.env, seen = obs.base + first * obs.env, reward = spec.reward.base + first * spec.reward.env;
-  let terminated = spec.terminated.base + first * spec.terminated.env, truncated = spec.truncated.base + first * spec.truncated.env;
-  const a = action.env, o = obs.env, r = spec.reward.env, e = spec.terminated.env, l = spec.truncated.env;
-  for (let i = first, end = first + count; i < end; i++, move += a, seen += o, reward += r, terminated += e, truncated += l) {
-    if (unchecked(idle[i])) { run(i); continue; }
-    current = i; action.at = move; obs.at = seen;
-    out.reward = 0; out.terminated = false; out.truncated = false;
-    unchecked(all[i]).step(rng(i), view, out);
-    const stop = out.terminated, late = out.truncated && !stop;
-    store<f32>(reward, out.reward); store<u8>(terminated, <u8>stop); store<u8>(truncated, <u8>late);
-    if (!stop && !late) continue;
-    if (stays) { waiting[i] = 1; ended++; continue; }
-    keepLast(i, 0);
-    begin(i);
-  }
+// end is what run does where the episode of an environment that plain stepped is over.
+function end(i: u32): void {
+  if (mode != abi.AUTORESET_SAME_STEP) { batch.waiting[i] = 1; ended++; return; }
+  keepLast(i, 0);
+  begin(i);
 }
 function write(i: u32): void {
   spec.reward.row(i); spec.terminated.row(i); spec.truncated.row(i);
   for (let k = 0; k < spec.agents; k++) spec.reward.set<f32>(0, view.out[k].reward, k);
   for (let k = 0; k < (spec.apart ? spec.agents : 1); k++) { spec.terminated.set<u8>(0, 0, k); spec.truncated.set<u8>(0, 0, k); }
   if (spec.discounted) { spec.discounts.row(i); spec.discounts.set<f32>(0, view.out[0].discount); }
-  for (let j = 0; j < spec.told.length; j++) if (spec.told[j].ptr) { spec.told[j].row(i); spec.told[j].set<f32>(0, waiting[i] ? 0 : view.infos[j]); }
+  for (let j = 0; j < spec.told.length; j++) if (spec.told[j].ptr) { spec.told[j].row(i); spec.told[j].set<f32>(0, batch.waiting[i] ? 0 : view.infos[j]); }
 }
 
 function good(a: Tensor, first: u32, count: u32): bool {
@@ -303,19 +323,19 @@ function good(a: Tensor, first: u32, count: u32): bool {
     if (any < <u32>s.n) return true; // no action is larger than all of them put together
   }
   for (let i = first; i < first + count; i++) {
-    if (waiting[i]) continue;
+    if (batch.waiting[i]) continue;
     a.row(i);
     for (let k = 0; k < agents; k++) {
       if ((spec.turns || spec.apart) && !acts[i * agents + k]) continue;
-      for (let e = 0; e < a.elems; e++) if (<u32>(a.get<i32>(e, k) - s.start) >= <u32>s.count(e)) { current = i; return false; }
+      for (let e = 0; e < a.elems; e++) if (<u32>(a.get<i32>(e, k) - s.start) >= <u32>s.count(e)) { batch.current = i; return false; }
     }
   }
   return true;
 }
 
-export function rl_step_range(batch: u32, t: u32, first: u32, count: u32): i32 {
-  const n: u32 = envs.length;
-  if (batch || !n || first > n || count > n - first) return abi.STATUS_ARGUMENT;
+export function rl_step_range(which: u32, t: u32, first: u32, count: u32): i32 {
+  const n: u32 = batch.envs.length;
+  if (which || !n || first > n || count > n - first) return abi.STATUS_ARGUMENT;
   if (!bound || (ended && mode == abi.AUTORESET_SAME_STEP)) return abi.STATUS_STATE;
   for (let j = 0; j < spec.acted.length; j++) {
     spec.acted[j].time(t);
@@ -327,44 +347,45 @@ export function rl_step_range(batch: u32, t: u32, first: u32, count: u32): i32 {
   for (let j = 0; j < spec.told.length; j++) spec.told[j].time(t);
   const more = spec.masks.length > 0 || spec.turns || spec.apart;
   if (!more && spec.agents == 1 && spec.acted.length == 1 && spec.seen.length == 1 && !spec.told.length && !spec.discounted) {
-    plain(first, count);
+    spec.many(first, count);
     return abi.STATUS_OK;
   }
   for (let i = first; i < first + count; i++) {
     run(i);
     if (more) after(i);
   }
+  if (mislaid) { mislaid = false; return abi.STATUS_INTERNAL; }
   return abi.STATUS_OK;
 }
-export function rl_step(batch: u32, t: u32): i32 { return rl_step_range(batch, t, 0, envs.length); }
+export function rl_step(which: u32, t: u32): i32 { return rl_step_range(which, t, 0, batch.envs.length); }
 
 // ---- the rest: a saved environment has version and length, the author's bytes, flags, random stream and, apart, who has ended
 
-export function rl_save(batch: u32, env: u32, buf: u32, cap: u32): i32 {
-  if (batch || env >= <u32>envs.length) return abi.STATUS_ARGUMENT;
-  const own = envs[env].saveBytes(), agents = spec.apart ? spec.agents : 0, need = 8 + own + 12 + agents;
+export function rl_save(which: u32, env: u32, buf: u32, cap: u32): i32 {
+  if (which || env >= <u32>batch.envs.length) return abi.STATUS_ARGUMENT;
+  const own = batch.envs[env].saveBytes(), agents = spec.apart ? spec.agents : 0, need = 8 + own + 12 + agents;
   if (<i32>cap < need) return need;
   store<u32>(buf, spec.version);
   store<u32>(buf, need - 8, 4);
-  envs[env].save(buf + 8);
+  batch.envs[env].save(buf + 8);
   const tail = buf + 8 + own;
-  store<u32>(tail, waiting[env]);
+  store<u32>(tail, batch.waiting[env]);
   store<u64>(tail, rng(env).state, 4);
   for (let k = 0; k < agents; k++) store<u8>(tail + 12 + k, over[env * agents + k]);
   return need;
 }
-export function rl_load(batch: u32, env: u32, buf: u32, len: u32): i32 {
-  if (batch || env >= <u32>envs.length || len < 8) return abi.STATUS_ARGUMENT;
+export function rl_load(which: u32, env: u32, buf: u32, len: u32): i32 {
+  if (which || env >= <u32>batch.envs.length || len < 8) return abi.STATUS_ARGUMENT;
   if (load<u32>(buf) != spec.version) return abi.STATUS_VERSION;
-  const own = envs[env].saveBytes(), agents = spec.apart ? spec.agents : 0, tail = buf + 8 + own;
-  if (len != 8 + own + 12 + agents || load<u32>(buf, 4) != len - 8 || load<u32>(tail) > 1 || !envs[env].load(buf + 8)) return abi.STATUS_ARGUMENT;
-  ended += load<u8>(tail) - waiting[env];
-  waiting[env] = load<u8>(tail);
+  const own = batch.envs[env].saveBytes(), agents = spec.apart ? spec.agents : 0, tail = buf + 8 + own;
+  if (len != 8 + own + 12 + agents || load<u32>(buf, 4) != len - 8 || load<u32>(tail) > 1 || !batch.envs[env].load(buf + 8)) return abi.STATUS_ARGUMENT;
+  ended += load<u8>(tail) - batch.waiting[env];
+  batch.waiting[env] = load<u8>(tail);
   rng(env).state = load<u64>(tail, 4);
   for (let k = 0; k < agents; k++) over[env * agents + k] = load<u8>(tail + 12 + k);
   if (spec.turns || spec.apart) {
     turn.fill(1);
-    if (spec.turns) envs[env].active(turn);
+    if (spec.turns) batch.envs[env].active(turn);
     for (let k = 0; k < spec.agents; k++) acts[env * spec.agents + k] = <u8>(turn[k] && !over[env * spec.agents + k]);
   }
   return abi.STATUS_OK;
@@ -374,10 +395,10 @@ function tell(s: string, buf: u32, cap: u32): i32 {
   if (<i32>cap >= n) String.UTF8.encodeUnsafe(changetype<usize>(s), s.length, buf);
   return n;
 }
-export function rl_render(batch: u32, env: u32, mode: u32, buf: u32, cap: u32): i32 {
-  if (batch || env >= <u32>envs.length) return abi.STATUS_ARGUMENT;
-  const s = mode ? "" : envs[env].render();
+export function rl_render(which: u32, env: u32, mode: u32, buf: u32, cap: u32): i32 {
+  if (which || env >= <u32>batch.envs.length) return abi.STATUS_ARGUMENT;
+  const s = mode ? "" : batch.envs[env].render();
   return s == "" ? abi.STATUS_UNSUPPORTED : tell(s, buf, cap);
 }
 export function rl_last_error(buf: u32, cap: u32): i32 { return tell(error, buf, cap); }
-export function rl_current_env(): i32 { return current; }
+export function rl_current_env(): i32 { return batch.current; }

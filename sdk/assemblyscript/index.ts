@@ -49,13 +49,24 @@ export function image(height: i32, width: i32, channels: i32): Space {
   base: usize = 0; // at a time
   at: usize = 0; // of an environment
   constructor(public role: i32, public flags: u32, public space: Space) { this.elems = space.elems; this.bytes = space.bytes; }
-  @inline get<T>(i: i32 = 0, k: i32 = 0): T { return load<T>(this.at + k * this.agent + i * this.elem); }
-  @inline set<T>(i: i32, value: T, k: i32 = 0): void { store<T>(this.at + k * this.agent + i * this.elem, value); }
+  // Zero times a stride is written out: the compiler would load the stride.
+  @inline place(i: i32, k: i32): usize { return this.at + (k == 0 ? 0 : k * this.agent) + (i == 0 ? 0 : i * this.elem); }
+  @inline get<T>(i: i32 = 0, k: i32 = 0): T { return load<T>(this.place(i, k)); }
+  @inline set<T>(i: i32, value: T, k: i32 = 0): void { store<T>(this.place(i, k), value); }
   @inline time(t: u32): void { this.base = this.ptr + t * this.strideT; }
   @inline row(i: u32): void { this.at = this.base + i * this.env; }
-  copy(from: Tensor, k: i32): void {
-    for (let i = 0; i < this.elems; i++)
-      memory.copy(this.at + k * this.agent + i * this.elem, from.at + k * from.agent + i * from.elem, this.bytes);
+  copy(from: Tensor, k: i32): void { this.copyFrom(from.at + k * from.agent, from.elem, k); }
+  // copyFrom copies elements that lie so far apart. A short memory.copy costs more than many words.
+  copyFrom(from: usize, next: u32, k: i32): void {
+    let to = this.at + k * this.agent;
+    const whole = this.elem == this.bytes && next == this.bytes;
+    if (whole && this.elems * this.bytes >= 128) { memory.copy(to, from, this.elems * this.bytes); return; }
+    for (let i = this.elems; i; i--, to += this.elem, from += next) {
+      if (this.bytes == 4) store<u32>(to, load<u32>(from));
+      else if (this.bytes == 1) store<u8>(to, load<u8>(from));
+      else if (this.bytes == 2) store<u16>(to, load<u16>(from));
+      else store<u64>(to, load<u64>(from));
+    }
   }
 }
 
@@ -81,6 +92,10 @@ export function image(height: i32, width: i32, channels: i32): Space {
   params: Tensor = none;
   seen(name: string): Tensor { return named(spec.seen, name); }
   acted(name: string): Tensor { return named(spec.acted, name); }
+  // last, in a step with spec.respawn: what agent k observes is its last observation. Its new life is written over it.
+  last(k: i32): void { batch.keep(k); }
+  // tell, in reset: number k of spec.resetInfo of the episode that begins; one that is not told is 0.
+  tell(k: i32, value: f32): void { if (spec.starts[k].ptr) spec.starts[k].set<f32>(0, value); }
   param(k: i32): f32 { return this.params.ptr ? this.params.get<f32>(k) : <f32>NaN; }
 }
 function named(all: Tensor[], name: string): Tensor {
@@ -134,7 +149,7 @@ export class Config {
 export abstract class Env {
   setup(config: Config): void {} // read arguments; fail refuses them
   abstract reset(rng: Rng, view: View): void; // write the first observation
-  abstract step(rng: Rng, view: View, out: Result): void; // out is the first agent's, view.out has those of all
+  abstract step(rng: Rng, view: View, out: Result): void; // out is the first agent's, view.out has one of each
   mask(legal: StaticArray<u8>): void {} // with spec.masked: 1 for each legal action, 0 for others, all agents one behind the other
   active(acts: StaticArray<u8>): void {} // with spec.turns: 0 for each agent that does not act in the next step
   render(): string { return ""; }
@@ -150,6 +165,9 @@ class Arg { constructor(public name: string, public kind: u32, public value: str
 export class Spec {
   agents: i32 = 1;
   apart: bool = false; // each agent's episode ends by its own result, the environment's with the last
+  respawn: bool = false; // each agent's episode ends by its own result, and the next begins at once, see View.last
+  agentNames: string = ""; // one for each agent, one a line
+  dt: f32 = 0; // seconds of simulated time in a step
   turns: bool = false; // not all agents act, see Env.active
   masked: bool = false; // see Env.mask
   discounted: bool = false; // Result.discount takes the place of the learner's gamma
@@ -157,14 +175,16 @@ export class Spec {
   limit: u32 = 0; // steps after which the environment itself truncates
   maxEnvs: u32 = 0;
   version: u32 = 0; // of what save writes
+  many: (first: u32, count: u32) => void = (first: u32, count: u32) => {}; // the library's: steps a class of environments, see plain
   describe: (config: Config, spec: Spec) => void = (config: Config, spec: Spec) => {}; // what depends on arguments
-  observations: Space[] = []; actions: Space[] = []; infos: string[] = []; gathers: u32[] = []; args: Arg[] = [];
-  tensors: Tensor[] = []; seen: Tensor[] = []; acted: Tensor[] = []; finals: Tensor[] = []; masks: Tensor[] = []; told: Tensor[] = [];
+  observations: Space[] = []; actions: Space[] = []; infos: string[] = []; resetInfos: string[] = []; gathers: u32[] = []; args: Arg[] = [];
+  tensors: Tensor[] = []; seen: Tensor[] = []; acted: Tensor[] = []; finals: Tensor[] = []; masks: Tensor[] = []; told: Tensor[] = []; starts: Tensor[] = [];
   reward: Tensor = none; terminated: Tensor = none; truncated: Tensor = none; actives: Tensor = none; discounts: Tensor = none;
   constructor(public name: string, public bytes: i32, public make: () => Env) {}
   see(space: Space, name: string = ""): Spec { space.name = name; this.observations.push(space); return this; }
   act(space: Space, name: string = ""): Spec { space.name = name; this.actions.push(space); return this; }
   info(name: string, gather: u32 = LAST): Spec { this.infos.push(name); this.gathers.push(gather); return this; }
+  resetInfo(name: string): Spec { this.resetInfos.push(name); return this; }
   arg(name: string, kind: u32, value: string, doc: string = "", min: f64 = 0, max: f64 = 0, choices: string = "", affectsSpaces: bool = false): Spec {
     this.args.push(new Arg(name, kind, value, doc, min, max, choices, affectsSpaces ? abi.ARG_AFFECTS_SPACES : 0)); return this;
   }
@@ -184,13 +204,15 @@ export class Spec {
   // list makes the tensors of the description.
   list(): void {
     const number = new Space(F32, []), unit = box(F32, 0, 1, []), flag = box(U8, 0, 1, []);
-    this.tensors = []; this.seen = []; this.acted = []; this.finals = []; this.masks = []; this.told = [];
+    this.tensors = []; this.seen = []; this.acted = []; this.finals = []; this.masks = []; this.told = []; this.starts = [];
     if (this.observations.length == 0 || this.actions.length == 0) return fail("an environment needs an observation and an action");
+    if (this.respawn && this.agents < 2) return fail("respawn is for several agents: of one, the environment's own episode ends");
+    if (this.respawn && this.apart) return fail("apart and respawn exclude each other: an agent whose episode has ended is out, or back at once");
     this.addAction(0);
     this.seen.push(this.add(abi.ROLE_OBSERVATION, abi.TENSOR_AT_T1, this.observations[0]));
     this.reward = this.add(abi.ROLE_REWARD, abi.TENSOR_AT_T, number);
-    this.terminated = this.add(abi.ROLE_TERMINATED, abi.TENSOR_AT_T, flag, !this.apart);
-    this.truncated = this.add(abi.ROLE_TRUNCATED, abi.TENSOR_AT_T, flag, !this.apart);
+    this.terminated = this.add(abi.ROLE_TERMINATED, abi.TENSOR_AT_T, flag, !this.apart && !this.respawn);
+    this.truncated = this.add(abi.ROLE_TRUNCATED, abi.TENSOR_AT_T, flag, !this.apart && !this.respawn);
     this.finals.push(this.add(abi.ROLE_FINAL_OBSERVATION, abi.TENSOR_NO_TIME, this.observations[0]));
     this.addMask(0);
     if (this.discounted) this.discounts = this.add(abi.ROLE_DISCOUNT, abi.TENSOR_AT_T, unit);
@@ -207,6 +229,10 @@ export class Spec {
     for (let j = 1; j < this.actions.length; j++) this.addAction(j);
     for (let j = 1; j < this.actions.length; j++) this.addMask(j);
     if (this.params) view.params = this.add(abi.ROLE_RESET_PARAM, abi.TENSOR_NO_TIME | abi.TENSOR_OPTIONAL, new Space(F32, [this.params]), true);
+    for (let j = 0; j < this.resetInfos.length; j++) {
+      const s = new Space(F32, []); s.name = this.resetInfos[j];
+      this.starts.push(this.add(abi.ROLE_RESET_INFO, abi.TENSOR_AT_T1 | abi.TENSOR_OPTIONAL, s, true));
+    }
     view.obs = this.seen[0]; view.action = this.acted[0];
   }
 }
@@ -215,9 +241,38 @@ const none = new Tensor(0, 0, new Space(F32, []));
 export const view = new View();
 export let spec: Spec = new Spec("", 0, (): Env => { throw new Error("no environment"); });
 
+// What exports.ts knows of the batch, and what it does for one environment.
+export class Batch {
+  envs: StaticArray<Env> = []; waiting: StaticArray<u8> = []; rngs: usize = 0; current: u32 = 0;
+  run: (i: u32) => void = (i: u32) => {}; // steps one in any way
+  end: (i: u32) => void = (i: u32) => {}; // its episode is over
+  keep: (k: i32) => void = (k: i32) => {}; // what agent k observes is its last observation
+}
+export const batch = new Batch();
+
+// plain steps many environments of one agent, one observation and one action, with nothing else. It is made for a class, so that its step
+// is no virtual call.
+function plain<T extends Env>(first: u32, count: u32): void {
+  const all = batch.envs, action = view.action, obs = view.obs, out = unchecked(view.out[0]), idle = batch.waiting;
+  let move = action.base + first * action.env, seen = obs.base + first * obs.env, reward = spec.reward.base + first * spec.reward.env;
+  let terminated = spec.terminated.base + first * spec.terminated.env, truncated = spec.truncated.base + first * spec.truncated.env;
+  let rng = batch.rngs + 8 * first;
+  const a = action.env, o = obs.env, r = spec.reward.env, e = spec.terminated.env, l = spec.truncated.env;
+  for (let i = first, end = first + count; i < end; i++, move += a, seen += o, reward += r, terminated += e, truncated += l, rng += 8) {
+    if (unchecked(idle[i])) { batch.run(i); continue; }
+    batch.current = i; action.at = move; obs.at = seen;
+    out.reward = 0; out.terminated = false; out.truncated = false;
+    changetype<T>(unchecked(all[i])).step(changetype<Rng>(rng), view, out);
+    const stop = out.terminated, late = out.truncated && !stop;
+    store<f32>(reward, out.reward); store<u8>(terminated, <u8>stop); store<u8>(truncated, <u8>late);
+    if (stop || late) batch.end(i);
+  }
+}
+
 // environment makes T the module's environment.
 export function environment<T extends Env>(name: string): Spec {
   spec = new Spec(name, <i32>offsetof<T>(), (): Env => instantiate<T>());
+  spec.many = (first: u32, count: u32): void => { plain<T>(first, count); };
   return spec;
 }
 // fail refuses arguments: rlhost shows the text.

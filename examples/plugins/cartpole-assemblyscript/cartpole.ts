@@ -37,7 +37,12 @@ class CartPole extends Env {
     this.maxSteps = <u32>limit;
   }
 
-  look(view: View): void {
+  reset(rng: Rng, view: View): void {
+    this.x = rng.uniform(-0.05, 0.05);
+    this.xDot = rng.uniform(-0.05, 0.05);
+    this.theta = rng.uniform(-0.05, 0.05);
+    this.thetaDot = rng.uniform(-0.05, 0.05);
+    this.steps = 0;
     const obs = view.obs;
     obs.set<f32>(0, this.x);
     obs.set<f32>(1, this.xDot);
@@ -45,33 +50,32 @@ class CartPole extends Env {
     obs.set<f32>(3, this.thetaDot);
   }
 
-  reset(rng: Rng, view: View): void {
-    this.x = rng.uniform(-0.05, 0.05);
-    this.xDot = rng.uniform(-0.05, 0.05);
-    this.theta = rng.uniform(-0.05, 0.05);
-    this.thetaDot = rng.uniform(-0.05, 0.05);
-    this.steps = 0;
-    this.look(view);
-  }
-
+  // Fields are read and written once, the last one first: a sandbox checks the highest address alone.
   step(rng: Rng, view: View, out: Result): void {
+    const steps = this.steps + 1, thetaDot = this.thetaDot, theta = this.theta, xDot = this.xDot, x = this.x;
     const force = reinterpret<f32>((view.action.get<u32>() << 31) ^ LEFT_BITS);
-    const square = this.theta * this.theta;
-    const sine = this.theta * (ONE + square * (S3 + square * (S5 + square * S7)));
+    const square = theta * theta;
+    const sine = theta * (ONE + square * (S3 + square * (S5 + square * S7)));
     const cosine = ONE + square * (C2 + square * (C4 + square * C6));
-    const push = force + POLE_RATIO * (this.thetaDot * this.thetaDot) * sine;
+    const push = force + POLE_RATIO * (thetaDot * thetaDot) * sine;
     const thetaAcc = (GRAVITY * sine - cosine * push) / (LENGTH_FULL - POLE_RATIO * (cosine * cosine));
     const xAcc = push - POLE_RATIO * (thetaAcc * cosine);
-    this.x = this.x + TAU * this.xDot;
-    this.theta = this.theta + TAU * this.thetaDot;
-    this.xDot = this.xDot + TAU * xAcc;
-    this.thetaDot = this.thetaDot + TAU * thetaAcc;
-    this.steps++;
-    this.look(view);
+    const newX = x + TAU * xDot, newXDot = xDot + TAU * xAcc;
+    const newTheta = theta + TAU * thetaDot, newThetaDot = thetaDot + TAU * thetaAcc;
+    this.steps = steps;
+    this.thetaDot = newThetaDot;
+    this.theta = newTheta;
+    this.xDot = newXDot;
+    this.x = newX;
+    const obs = view.obs;
+    obs.set<f32>(3, newThetaDot);
+    obs.set<f32>(2, newTheta);
+    obs.set<f32>(1, newXDot);
+    obs.set<f32>(0, newX);
     out.reward = 1;
     // A state that is not a number has large bits, so it also ends its episode.
-    out.terminated = (reinterpret<u32>(this.x) & ABS_BITS) > X_LIMIT_BITS || (reinterpret<u32>(this.theta) & ABS_BITS) > THETA_LIMIT_BITS;
-    out.truncated = this.steps >= this.maxSteps;
+    out.terminated = (reinterpret<u32>(newX) & ABS_BITS) > X_LIMIT_BITS || (reinterpret<u32>(newTheta) & ABS_BITS) > THETA_LIMIT_BITS;
+    out.truncated = steps >= this.maxSteps;
   }
 
   // The state and steps; the SDK adds flags and random stream.

@@ -16,7 +16,7 @@ class Game extends Env {
 
   reset(rng: Rng, view: View): void {
     this.bytes.fill(0);
-    this.bytes[TURN] = <u8>rng.below(2); // whoever begins has the better game
+    this.bytes[TURN] = <u8>rng.below(2); // the first player has the better game
     this.look(view);
   }
 
