@@ -6,12 +6,14 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -245,26 +247,122 @@ func TestForagers_MessagesHaveTheNameOfTheAgent(t *testing.T) {
 	}
 }
 
+// buildChanged builds the module of a row of the table from a text in the place of its source, in a folder of its own, where a
+// compiler of its language is here.
+func buildChanged(t *testing.T, module, text string) string {
+	t.Helper()
+	rows := plugins.Guests()
+	g := rows[slices.IndexFunc(rows, func(g plugins.Guest) bool { return g.Module == module })]
+	if _, err := g.SourceHash(); err != nil { // so that a cached result depends on them
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	names := strings.NewReplacer("{root}", root(t), "{env}", g.Env, "{module}", filepath.Join(dir, "made.wasm"))
+	if err := os.WriteFile(filepath.Join(dir, g.Env+extensions[g.Language.Name]), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range g.Language.Compilers {
+		var line []string
+		for _, word := range slices.Concat(c.Build, g.Flags) {
+			line = append(line, names.Replace(word))
+		}
+		if _, err := exec.LookPath(line[0]); err != nil {
+			continue
+		}
+		build := exec.Command(line[0], line[1:]...)
+		build.Dir = dir
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return filepath.Join(dir, "made.wasm")
+	}
+	t.Skipf("no compiler of %s is here", g.Language.Name)
+	return ""
+}
+
+// extensions are those of files in the languages that buildChanged builds.
+var extensions = map[string]string{"C": ".c", "Zig": ".zig", "AssemblyScript": ".ts"}
+
 // An environment tells numbers of the episode that begins, names its agents and says how long a step takes.
 func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
-	module := otherForagers(t, "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
-		"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
-		".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`)
 	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	d := foragers(t, r, module)
-	spec := d.Env.Spec()
-	if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" {
-		t.Errorf("a step of %g s, agents %q", spec.DT, spec.Groups[0].AgentNames)
+	for module, changes := range map[string][]string{
+		"foragers-c/foragers.wasm": {
+			"    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
+			"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
+			".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`},
+		"games-zig/foragers.wasm": {
+			"        for (0..agents) |k| env.born(rng, k);\n", "        for (0..agents) |k| env.born(rng, k);\n        rl.tell(1, @floatFromInt(env.food));\n",
+			"pub const respawn = true;", `pub const respawn = true; pub const agent_names = "ann\nbob\ncat\ndan"; pub const dt = 0.5;` +
+				` pub const reset_infos = .{ "never", "food" };`},
+		"games-assemblyscript/foragers.wasm": {
+			"this.food = rng.below(CELLS);\n    for", "this.food = rng.below(CELLS);\n    view.tell(1, <f32>this.food);\n    for",
+			"spec.respawn = true;", "spec.respawn = true;\nspec.agentNames = \"ann\\nbob\\ncat\\ndan\";\nspec.dt = 0.5;\nspec.resetInfo(\"never\").resetInfo(\"food\");"},
+	} {
+		t.Run(filepath.Dir(module), func(t *testing.T) {
+			d := foragers(t, r, buildChanged(t, module, changed(t, module, changes...)))
+			spec := d.Env.Spec()
+			if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" {
+				t.Errorf("a step of %g s, agents %q", spec.DT, spec.Groups[0].AgentNames)
+			}
+			tr, row := d.Acting()
+			for env := range 3 {
+				never, food := tr.Row(trajectory.ResetInfo, row).Value(4*env, 0), tr.Row(trajectory.ResetInfo.At(1), row).Value(4*env, 0)
+				if obs := d.Obs(); never != 0 || food != obs.Value(4*env, 0)+obs.Value(4*env, 1) {
+					t.Errorf("environment %d: infos at reset %g and %g, the food is in cell %g", env, never, food, obs.Value(4*env, 0)+obs.Value(4*env, 1))
+				}
+			}
+		})
 	}
-	tr, row := d.Acting()
-	for env := range 3 {
-		never, food := tr.Row(trajectory.ResetInfo, row).Value(4*env, 0), tr.Row(trajectory.ResetInfo.At(1), row).Value(4*env, 0)
-		if obs := d.Obs(); never != 0 || food != obs.Value(4*env, 0)+obs.Value(4*env, 1) {
-			t.Errorf("environment %d: infos at reset %g and %g, the food is in cell %g", env, never, food, obs.Value(4*env, 0)+obs.Value(4*env, 1))
+}
+
+// changed returns the source of a module with texts in the place of others, each of which must be there.
+func changed(t *testing.T, module string, changes ...string) string {
+	t.Helper()
+	rows := plugins.Guests()
+	g := rows[slices.IndexFunc(rows, func(g plugins.Guest) bool { return g.Module == module })]
+	source, err := os.ReadFile(strings.TrimSuffix(module, ".wasm") + extensions[g.Language.Name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(source)
+	for pair := range slices.Chunk(changes, 2) {
+		if !strings.Contains(text, pair[0]) {
+			t.Fatalf("%q is not in the source of %s", pair[0], module)
 		}
+		text = strings.Replace(text, pair[0], pair[1], 1)
+	}
+	return text
+}
+
+// In languages on the object and in AssemblyScript, too, a missing last observation is named, and so is the line of what stops the
+// environment.
+func TestForagers_MistakesAreNamedInOtherLanguages(t *testing.T) {
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const missing = "an agent's episode has ended without its last observation: give it to"
+	for name, c := range map[string]struct{ module, was, is, want string }{
+		"Zig, not given":            {"games-zig/foragers.wasm", "rl.last(@intCast(k), seen);", "if (k != 0) rl.last(@intCast(k), seen);", missing + " rl_last"},
+		"Zig, no such":              {"games-zig/foragers.wasm", "rl.last(@intCast(k), seen);", "rl.last(@intCast(k + 4), seen);", "for agents that there are"},
+		"AssemblyScript, not given": {"games-assemblyscript/foragers.wasm", "view.last(k);", "if (k) view.last(k);", missing + " view.last"},
+		"AssemblyScript, no such":   {"games-assemblyscript/foragers.wasm", "view.last(k);", "view.last(k + 4);", "view.last: it is for a step with spec.respawn"},
+		"AssemblyScript, apart":     {"games-assemblyscript/foragers.wasm", "spec.respawn = true;", "spec.respawn = true; spec.apart = true;", "apart and respawn exclude each other"},
+		"AssemblyScript, alone":     {"games-assemblyscript/foragers.wasm", "spec.agents = FORAGERS;", "", "respawn is for several agents"},
+		"AssemblyScript, thrown": {"games-assemblyscript/foragers.wasm", "      view.last(k);\n", `      if (k == 2) throw new Error("the third is tired");` + "\n      view.last(k);\n",
+			"foragers.ts:65:19: the third is tired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := playForagers(t, r, buildChanged(t, c.module, changed(t, c.module, c.was, c.is)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }
