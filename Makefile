@@ -60,11 +60,11 @@ test-docs: tools
 
 # Newcomers in each language that environments are written in, with real toolchains, from an empty folder to a policy; then the guests of
 # the languages that the other targets have no compiler of, and of those without an SDK.
-LANGUAGES = AssemblyScript|C|Go|Rust|Zig
+LANGUAGES = AssemblyScript|C|C\+\+|Go|Rust|Zig
 test-langs: tools
 	@./bench/languages.sh
 	$(TEST) $(TIMEOUT) -count 1 -v -run 'TestNewcomer_ReachesTheResult/^($(LANGUAGES))$$' ./cmd/rlhost
-	$(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor' ./cmd/rlhost ./examples/plugins
+	$(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor|TestForagers' ./cmd/rlhost ./examples/plugins
 
 # The examples in each language, with what each compiler makes of them, byte by byte, and of the mathematics; a new part of each kind, as the
 # table of the architecture says; the backend whose networks are graphs.

@@ -42,15 +42,16 @@ if ! command -v clang-19 >/dev/null && ! command -v clang >/dev/null && [ "$(id 
     missing 'clang could not be installed; C guests are built with Zig from .venv instead'
 fi
 
-# Guests in C that use a C library; Zig has its own.
+# Guests in C and C++ that use their libraries; Zig has its own.
 wasi_missing() {
-  command -v clang-19 >/dev/null && ! printf '#include <stdlib.h>\nvoid f(void) { free(malloc(1)); }\n' |
-    clang-19 --target=wasm32-wasi -mexec-model=reactor -x c - -o /dev/null >/dev/null 2>&1
+  command -v clang-19 >/dev/null && ! printf '#include <string>\nvoid f(std::string s) { s.resize(9); }\n' |
+    clang++-19 --target=wasm32-wasi -mexec-model=reactor -fno-exceptions -x c++ - -o /dev/null >/dev/null 2>&1
 }
+wasi_packages='wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32'
 if wasi_missing && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  { apt-get update -qq && apt-get install -y -qq wasi-libc libclang-rt-19-dev-wasm32; } >/dev/null 2>&1
+  { apt-get update -qq && apt-get install -y -qq $wasi_packages; } >/dev/null 2>&1
 fi
-wasi_missing && missing 'guests with a C library are built with Zig alone: apt-get install wasi-libc libclang-rt-19-dev-wasm32'
+wasi_missing && missing "guests with a library of C or C++ are built with Zig alone: apt-get install $wasi_packages"
 
 # Native plugins in C: a compiler, and the library that their control connection is built on.
 nghttp2_missing() { ! printf '#include <nghttp2/nghttp2.h>\n' | cc -E - >/dev/null 2>&1; }

@@ -204,7 +204,7 @@ func TestMath_HasTheSameBitsInOtherLanguages(t *testing.T) {
 	}
 }
 
-// The same of the mathematics in AssemblyScript, which is written anew: the object of other languages has that of C.
+// The same of the mathematics in AssemblyScript, which no compiler makes of the header.
 func TestLanguages_AssemblyScriptHasTheMathematicsOfC(t *testing.T) {
 	t.Parallel()
 	node := testkit.Needs(t, "../../.cache/languages/node_modules/.bin/asc")

@@ -29,6 +29,7 @@ const limit = 5 * time.Minute
 var newcomers = map[string]newcomer{
 	"AssemblyScript": environmentIn("AssemblyScript", "npm"),
 	"C":              environmentIn("C", "clang"),
+	"C++":            environmentIn("C++", "clang++"),
 	"Go":             environmentIn("Go", "go"),
 	"Rust":           environmentIn("Rust", "cargo"),
 	"Zig":            environmentIn("Zig", "zig"),
@@ -91,6 +92,15 @@ func (f *follower) prepare(t *testing.T, needs []string) {
 		switch what {
 		case "clang": // which Debian calls clang-19
 			if err := os.Symlink(testkit.Needs(t, "clang-19", "clang"), filepath.Join(f.tools, "clang")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case "clang++": // which Debian calls clang++-19, and which needs a library of C++ for WASI
+			compiler := testkit.Needs(t, "clang++-19", "clang++")
+			if exec.Command(compiler, "--target=wasm32-wasi", "-mexec-model=reactor", "-include", "string", "-x", "c++", os.DevNull, "-o", os.DevNull).Run() != nil {
+				t.Skip("no C++ library for WASI is here: apt-get install wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32")
+			}
+			if err := os.Symlink(compiler, filepath.Join(f.tools, "clang++")); err != nil {
 				t.Fatal(err)
 			}
 			continue

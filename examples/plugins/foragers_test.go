@@ -280,7 +280,7 @@ func buildChanged(t *testing.T, module, text string) string {
 	return ""
 }
 
-// extensions are those of files in the languages that buildChanged builds.
+// extensions has the ends of the names of sources by language.
 var extensions = map[string]string{"C": ".c", "Zig": ".zig", "AssemblyScript": ".ts"}
 
 // An environment tells numbers of the episode that begins, names its agents and says how long a step takes.

@@ -60,6 +60,7 @@ func Guests() []Guest {
 		{Module: "connectfour-c/connectfour.wasm", Env: "connectfour", Language: c(), Committed: true, Builtin: "connectfour@1"},
 		{Module: "corridor-assemblyscript/corridor.wasm", Env: "corridor", Language: assemblyscript()},
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
+		{Module: "corridor-cpp/corridor.wasm", Env: "corridor", Language: cpp()},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
 		{Module: "corridor-zig/corridor.wasm", Env: "corridor", Language: zig()},
