@@ -3,6 +3,7 @@ package env
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"maps"
 	"path/filepath"
@@ -76,13 +77,16 @@ func (s *Source) withModule(at int, use string) string {
 	return table.EncodeValue(w)
 }
 
-// KeyUse is the key of a wrapper that is a module, with the path of its file.
-const KeyUse = "use"
+// Keys of a wrapper that is a module.
+const (
+	KeyUse  = "use"  // the path of its file
+	KeyData = "data" // the folder that it may read
+)
 
 // In returns the source for a process outside dir, the folder that the paths of wrappers and of data are relative to. Use stays as it is.
 func (s *Source) In(dir string) Source {
 	there := *s
-	there.Wrap = s.WrapUsing(func(_ int, use string) string { return files.In(dir, use) })
+	there.Wrap = s.WrapAt(func(path string) string { return files.In(dir, path) })
 	there.Data = s.DataIn(dir)
 	return there
 }
@@ -104,27 +108,48 @@ func (s *Source) DataDigest(dir string) string {
 	return sum
 }
 
-// WrapDigest identifies the modules around the environments by the SHA-256 of their files: empty if there are none. dir is as for In.
+// WrapDigest identifies the modules around the environments by the SHA-256 of their files and the digests of their data: empty if there
+// are none. dir is as for In.
 func (s *Source) WrapDigest(dir string) (digest string) {
 	there := s.In(dir)
 	for _, use := range there.WrapModules() {
 		sum, _ := files.SHA256(use) // loading reports a file that cannot be read
 		digest += " " + sum
 	}
+	for place, data := range there.WrapData() {
+		sum, _ := files.FolderSHA256(data) // likewise
+		digest += fmt.Sprintf(" %d:%s", place, sum)
+	}
 	return digest
 }
 
-// wrapPath matches a module's path in the output of WrapText.
-var wrapPath = regexp.MustCompile(`\buse = "[^"]*"`)
+// wrapPath matches a module's path, or its folder of data, in the output of WrapText; the tables of other keys, which may have such a key
+// too, are matched as a whole.
+var wrapPath = regexp.MustCompile(`\w+ = \{[^{}]*\}|\b(use|data) = "[^"]*"`)
 
-// WithoutWrapPaths leaves out of a text that WrapText has written where modules lie.
-func WithoutWrapPaths(text string) string { return wrapPath.ReplaceAllString(text, "use") }
+// WithoutWrapPaths leaves out of a text that WrapText has written where modules and their data lie.
+func WithoutWrapPaths(text string) string {
+	return wrapPath.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasSuffix(found, "}") {
+			return found
+		}
+		key, _, _ := strings.Cut(found, " ")
+		return key
+	})
+}
 
 // WrapModules returns the paths of the wrappers that are modules by their places in Wrap, in the order of these.
-func (s *Source) WrapModules() iter.Seq2[int, string] {
+func (s *Source) WrapModules() iter.Seq2[int, string] { return s.wrapPaths(KeyUse) }
+
+// WrapData returns the folders of data of the wrappers that are modules by their places in Wrap, in the order of these.
+func (s *Source) WrapData() iter.Seq2[int, string] { return s.wrapPaths(KeyData) }
+
+// wrapPaths returns the paths that the wrappers which are modules have under a key.
+func (s *Source) wrapPaths(key string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for place, w := range s.Wrap {
-			if use, ok := w[KeyUse].(string); ok && !yield(place, use) {
+			_, module := w[KeyUse].(string)
+			if path, ok := w[key].(string); module && ok && path != "" && !yield(place, path) {
 				return
 			}
 		}
@@ -133,21 +158,37 @@ func (s *Source) WrapModules() iter.Seq2[int, string] {
 
 // WrapUsing returns Wrap with other paths of the modules.
 func (s *Source) WrapUsing(path func(place int, use string) string) []Wrapper {
+	return s.wrapWith(KeyUse, path)
+}
+
+// WrapReading returns Wrap with other folders of data.
+func (s *Source) WrapReading(path func(place int, data string) string) []Wrapper {
+	return s.wrapWith(KeyData, path)
+}
+
+func (s *Source) wrapWith(key string, path func(place int, was string) string) []Wrapper {
 	list := slices.Clone(s.Wrap)
-	for place, use := range s.WrapModules() {
+	for place, was := range s.wrapPaths(key) {
 		list[place] = maps.Clone(list[place])
-		list[place][KeyUse] = path(place, use)
+		list[place][key] = path(place, was)
 	}
 	return list
 }
 
-// WrapMoved returns Wrap with other paths in place of the relative ones.
-func (s *Source) WrapMoved(move func(use string) string) []Wrapper {
-	return s.WrapUsing(func(_ int, use string) string {
-		if filepath.IsAbs(use) {
-			return use
+// WrapAt returns Wrap with other paths of the modules and of their folders of data.
+func (s *Source) WrapAt(path func(was string) string) []Wrapper {
+	other := func(_ int, was string) string { return path(was) }
+	moved := Source{Wrap: s.WrapUsing(other)}
+	return moved.WrapReading(other)
+}
+
+// WrapMoved is WrapAt for the relative paths.
+func (s *Source) WrapMoved(move func(path string) string) []Wrapper {
+	return s.WrapAt(func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
 		}
-		return move(use)
+		return move(path)
 	})
 }
 

@@ -2,6 +2,8 @@ package env
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -22,5 +24,41 @@ func TestSource_IsFlatJSONForOtherProcesses(t *testing.T) {
 	var back Source
 	if err := json.Unmarshal(doc, &back); err != nil || !reflect.DeepEqual(back, s) {
 		t.Errorf("heard %+v, %v; want %+v", back, err, s)
+	}
+}
+
+// A wrapper's module and its folder of data are found from the file's folder. Their content is in the digest, and not their paths.
+func TestSource_WrappersNameAModuleAndItsData(t *testing.T) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{"a.wasm": "module", "maps/level.txt": "1", "same/level.txt": "1", "other/level.txt": "2"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrapped := func(data string) *Source {
+		return &Source{Wrap: []Wrapper{{"time_limit": int64(5)}, {KeyUse: "./a.wasm", KeyData: data}}}
+	}
+	if there := wrapped("./maps").In(dir); there.Wrap[1][KeyUse] != filepath.Join(dir, "a.wasm") || there.Wrap[1][KeyData] != filepath.Join(dir, "maps") {
+		t.Errorf("from another folder it is %v", there.Wrap)
+	}
+	digest := wrapped("maps").WrapDigest(dir)
+	if wrapped("same").WrapDigest(dir) != digest || wrapped("other").WrapDigest(dir) == digest || wrapped("").WrapDigest(dir) == digest {
+		t.Errorf("the digests are %q, %q, %q and %q", digest, wrapped("same").WrapDigest(dir), wrapped("other").WrapDigest(dir), wrapped("").WrapDigest(dir))
+	}
+}
+
+// Where modules and data lie is left out of a list, but not the arguments of the same names.
+func TestWithoutWrapPaths_KeepsArguments(t *testing.T) {
+	text := func(use, data, arg string) string {
+		return WithoutWrapPaths(WrapText([]Wrapper{{"time_limit": int64(5)}, {KeyUse: use, KeyData: data, "args": map[string]any{"data": arg, "use": arg}}}))
+	}
+	if a, b := text("a.wasm", "maps", "x"), text("b.wasm", "levels", "x"); a != b {
+		t.Errorf("%s and %s differ, want the same without their paths", a, b)
+	}
+	if a, b := text("a.wasm", "maps", "x"), text("a.wasm", "maps", "y"); a == b {
+		t.Errorf("%s is the same with other arguments", a)
 	}
 }

@@ -24,8 +24,8 @@ type Env struct {
 func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.Table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
-	nameless := func(int, string) string { return "" }
-	a.Wrap, b.Wrap = a.WrapUsing(nameless), b.WrapUsing(nameless)
+	nameless := func(string) string { return "" }
+	a.Wrap, b.Wrap = a.WrapAt(nameless), b.WrapAt(nameless)
 	if a.Plugin != nil && b.Plugin != nil { // of a native plugin Use says which of its environments
 		a.Use, b.Use = v.Table.Use, t.Use
 		own, asked := *a.Plugin, *b.Plugin

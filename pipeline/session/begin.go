@@ -175,7 +175,7 @@ func (s *Session) textIn(dir string, g *graph.Graph) ([]byte, error) {
 		t := &kept.Envs[i].Table
 		keepInside(dir, &t.Use)
 		keepInside(dir, &t.Data)
-		t.Wrap = t.WrapUsing(func(_ int, use string) string { keepInside(dir, &use); return use })
+		t.Wrap = t.WrapAt(func(path string) string { keepInside(dir, &path); return path })
 	}
 	for i := range kept.Components {
 		if m := kept.Components[i].Module; m != nil {
@@ -213,7 +213,7 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		if t.Data != "" && !filepath.IsAbs(t.Data) {
 			move(&t.Data, t.DataIn(g.Dir))
 		}
-		t.Wrap = t.WrapMoved(func(use string) string { move(&use, filepath.Join(g.Dir, use)); return use })
+		t.Wrap = t.WrapMoved(func(path string) string { move(&path, filepath.Join(g.Dir, path)); return path })
 	}
 	moved.Components = slices.Clone(g.Components)
 	for i := range moved.Components {
@@ -332,6 +332,9 @@ func (s *Session) pluginHashes() (map[string]string, error) {
 		wrappers := e.Table.WrapHashes(plugin)
 		for place, use := range e.Table.WrapModules() {
 			hashes[use] = wrappers[place]
+		}
+		for _, data := range e.Table.WrapData() {
+			hashes[data], _ = files.FolderSHA256(files.In(s.run.Dir, data))
 		}
 	}
 	return hashes, nil

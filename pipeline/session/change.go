@@ -13,6 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -173,10 +174,12 @@ func (ch *change) trainable() error {
 }
 
 // pathLine matches the paths in a graph's text.
-var pathLine = regexp.MustCompile(`(?m)^(use|data|sha256) = .*$|\buse = "[^"]*"`)
+var pathLine = regexp.MustCompile(`(?m)^(use|data|sha256) = .*$`)
 
 // meaning is the text of a graph without where its modules lie.
-func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
+func meaning(g *graph.Graph) string {
+	return env.WithoutWrapPaths(pathLine.ReplaceAllString(g.Expanded(), ""))
+}
 
 // prepare makes the transition ready.
 func (ch *change) prepare(ctx context.Context) (*pipeline.Transition, error) {

@@ -39,7 +39,8 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 		}
 		if len(e.Table.Wrap) > 0 {
 			there := e.Table.In(g.Dir)
-			keys[changeEnv+"."+e.Name+".wrap"] = env.WrapText(there.WrapUsing(func(_ int, use string) string { return h.runningHash(e.Name, use) }))
+			there.Wrap = there.WrapUsing(func(_ int, use string) string { return h.runningHash(e.Name, use) })
+			keys[changeEnv+"."+e.Name+".wrap"] = env.WrapText(there.WrapReading(func(_ int, data string) string { return h.runningDigest(e.Name, data) }))
 		}
 	}
 	for i := range g.Components {
@@ -81,6 +82,22 @@ func (h *history) runningHash(name, path string) string {
 		return sum
 	}
 	return path
+}
+
+// runningDigest is the digest of a folder of data: as it was loaded if the wrappers of the running environments have it, else as it is.
+func (h *history) runningDigest(name, path string) string {
+	g := h.live.Pipeline.Graph()
+	if e := g.Env(name); e != nil {
+		there := e.Table.In(g.Dir)
+		for _, data := range there.WrapData() {
+			if data == path {
+				_, digest := h.loadedData(path)
+				return digest
+			}
+		}
+	}
+	sum, _ := files.FolderSHA256(path)
+	return sum
 }
 
 // undone is what a reload undoes: changes since the file was last taken over, in keys that the file has not changed.

@@ -125,7 +125,9 @@ func (s *Session) lostModules(g *graph.Graph) (lost []string) {
 		if use, file := g.Envs[i].Table.Locate(g.Dir, s.o.Parts.Builtins); file {
 			look(use)
 		}
-		g.Envs[i].Table.WrapMoved(look)
+		for _, use := range g.Envs[i].Table.WrapModules() {
+			look(use)
+		}
 	}
 	for i := range g.Components {
 		if m := g.Components[i].Module; m != nil {

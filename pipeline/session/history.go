@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -240,6 +241,9 @@ func (h *history) storeAll() {
 		for place, use := range there.WrapModules() {
 			h.storeLoaded(use, hashes[place])
 		}
+		for _, data := range there.WrapData() {
+			h.storeData(data)
+		}
 	}
 	for i := range g.Components {
 		if x := g.Components[i].Module; x != nil {
@@ -283,22 +287,51 @@ func (h *history) storeData(path string) {
 // runningData returns where the data of a running environment lies as it was loaded: its own path while nothing has changed there, else the
 // stored copy. Both are empty without data.
 func (h *history) runningData(e *graph.Env) (path, digest string) {
-	dir := h.live.Pipeline.Graph().Dir
-	path = e.Table.DataIn(dir)
+	path = e.Table.DataIn(h.live.Pipeline.Graph().Dir)
 	if path == "" {
 		return "", ""
 	}
+	return h.loadedData(path)
+}
+
+// loadedData returns where a folder of data lies as it was loaded from a path outside the pipeline's folder, with its digest.
+func (h *history) loadedData(path string) (now, digest string) {
 	h.mu.Lock()
 	digest, known := h.data[path]
 	h.mu.Unlock()
-	now, err := files.FolderSHA256(path)
-	if !known || err == nil && now == digest {
-		return path, now
+	sum, err := files.FolderSHA256(path)
+	if !known || err == nil && sum == digest {
+		return path, sum
 	}
 	if d, err := h.live.Run.StoredData(digest); err == nil {
 		path = d.Path
 	}
 	return path, digest
+}
+
+// copyOfData returns the copy of a folder of data as it was loaded; the path itself where there is none.
+func (h *history) copyOfData(path string) string {
+	_, digest := h.loadedData(path)
+	if d, err := h.live.Run.StoredData(digest); err == nil {
+		return d.Path
+	}
+	return path
+}
+
+// dataName returns the path from which a folder of data was loaded at first, if a path is that of its copy.
+func (h *history) dataName(path, otherwise string) string {
+	own, err := filepath.Abs(h.live.Run.DataPath(filepath.Base(path)))
+	if err != nil || path != own {
+		return otherwise
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, named := range slices.Sorted(maps.Keys(h.data)) {
+		if h.data[named] == filepath.Base(path) && named != path {
+			return named
+		}
+	}
+	return otherwise
 }
 
 // name returns the original name of the file with a hash.

@@ -74,7 +74,7 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 		if len(e.Table.Wrap) > 0 {
 			p.back = overrides.Replaced(p.back, "env."+env+".wrap", envs.WrapText(h.storedWrap(e, true)))
 		}
-		p.wraps = h.wrapChanges(e, t.Graph().Env(env), t.Plugin(env))
+		p.wraps = h.wrapChanges(e, t.Graph().Env(env), t.Graph().Dir, t.Plugin(env))
 	}
 	hash := p.old.Hash
 	if plugin := t.Plugin(env); plugin != nil {
@@ -84,9 +84,9 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 	return p
 }
 
-// wrapChanges returns which wrappers of an environment differ from the next version's, whose plugin is given. Where the list has
+// wrapChanges returns which wrappers of an environment differ from the next version's, whose folder and plugin are given. Where the list has
 // another length places do not say which was which.
-func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list []runs.Wrap) {
+func (h *history) wrapChanges(before, next *graph.Env, dir string, plugin envs.Plugin) (list []runs.Wrap) {
 	if plugin == nil || len(before.Table.Wrap) != len(next.Table.Wrap) {
 		return nil
 	}
@@ -97,6 +97,7 @@ func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list
 		}
 		return use
 	})
+	after = (&envs.Source{Wrap: after}).WrapReading(func(_ int, data string) string { return h.copyOfData(files.In(dir, data)) })
 	for place, was := range h.storedWrap(before, true) {
 		if w := (runs.Wrap{Place: place, Old: was.Text(), New: after[place].Text()}); w.Old != w.New {
 			list = append(list, w)
@@ -114,11 +115,11 @@ func (h *history) backToStored(back []string, env, hash string) []string {
 	return overrides.Replaced(back, "env."+env+".use", graph.Literal(m.Path))
 }
 
-// storedWrap returns the wrappers of a running environment, with modules named by their copies: all modules, or only the ones whose
-// file has changed.
+// storedWrap returns the wrappers of a running environment, with modules and folders of data named by their copies: all, or only what
+// has changed since it was loaded.
 func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
 	dir, hashes := h.live.Pipeline.Graph().Dir, h.runningWrap(e)
-	return e.Table.WrapUsing(func(place int, use string) string {
+	list := e.Table.WrapUsing(func(place int, use string) string {
 		hash := hashes[place]
 		if now, err := files.SHA256(files.In(dir, use)); !all && err == nil && now == hash {
 			return use
@@ -127,6 +128,13 @@ func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
 			return m.Path
 		}
 		return use
+	})
+	return (&envs.Source{Wrap: list}).WrapReading(func(_ int, data string) string {
+		path := files.In(dir, data)
+		if now, _ := h.loadedData(path); !all && now == path {
+			return data
+		}
+		return h.copyOfData(path)
 	})
 }
 

@@ -162,7 +162,7 @@ func (ch *change) keepWrap(g *graph.Graph, e *graph.Env) string {
 	if now := ch.job.Pipeline.Graph().Env(e.Name); now != nil {
 		wraps, hashes = ch.job.history.storedWrap(now, false), ch.job.history.runningWrap(now)
 	}
-	return env.WrapText(e.Table.WrapUsing(func(place int, use string) string {
+	list := e.Table.WrapUsing(func(place int, use string) string {
 		m, err := ch.job.history.store(files.In(g.Dir, use))
 		if err != nil {
 			return use // loading it will report the error, with its place
@@ -176,6 +176,22 @@ func (ch *change) keepWrap(g *graph.Graph, e *graph.Env) string {
 			now = files.In(dir, now)
 		}
 		return now
+	})
+	return env.WrapText((&env.Source{Wrap: list}).WrapReading(func(place int, data string) string {
+		d, err := ch.job.Run.StoreData(files.In(g.Dir, data))
+		if err != nil {
+			return data // as above
+		}
+		for at, now := range (&env.Source{Wrap: wraps}).WrapData() {
+			if _, digest := ch.job.history.loadedData(files.In(dir, now)); at != place || digest != d.Digest {
+				continue
+			}
+			if dir != g.Dir {
+				now = files.In(dir, now)
+			}
+			return now
+		}
+		return d.Path
 	}))
 }
 

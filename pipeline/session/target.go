@@ -157,6 +157,8 @@ func (ch *change) aimWrapper(e *graph.Env, wrapper string) error {
 	named := e.Table
 	hashes := ch.job.history.runningWrap(e)
 	named.Wrap = named.WrapUsing(func(place int, use string) string { return ch.job.history.name(hashes[place], use) })
+	dir := ch.job.Pipeline.Graph().Dir
+	named.Wrap = named.WrapReading(func(_ int, data string) string { return ch.job.history.dataName(files.In(dir, data), data) })
 	if text, _, ok := named.Rewrapped(ch.wrapper, wrapper); ok {
 		ch.writes([]string{set + text})
 	}

@@ -26,7 +26,7 @@ func (e *Engines) wrapper(t wrap.ModuleTable) (wrap.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := modules.Wrapper(wasmcomponent.Source{Source: env.Source{Use: t.Use, SHA256: t.SHA256, Grants: t.Grants, Limits: t.Limits}}, t.Args)
+	w, err := modules.Wrapper(wasmcomponent.Source{Source: env.Source{Use: t.Use, SHA256: t.SHA256, Data: t.Data, Grants: t.Grants, Limits: t.Limits}}, t.Args)
 	if err != nil {
 		return nil, err
 	}

@@ -77,6 +77,7 @@ type noting struct {
 }
 
 func (m *noting) Hash() string              { return "noting" }
+func (m *noting) DataDigest() string        { return "" }
 func (m *noting) Writes() trajectory.Column { return m.writes }
 func (m *noting) Column(i int) []byte       { return m.column[i] }
 func (m *noting) Close() error              { return nil }

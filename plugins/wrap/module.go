@@ -20,6 +20,7 @@ type ModuleTable struct {
 	Use    string         `toml:"use" doc:"Path of a module that is the wrapper." default:"required"`
 	SHA256 string         `toml:"sha256" doc:"SHA-256 that the file must have; empty takes any."`
 	Args   map[string]any `toml:"-"` // the module's own table
+	Data   string         `toml:"data" doc:"Folder that it may read, as /data; nothing can be written there."`
 	Grants []string       `toml:"grants" doc:"Capabilities that it may use." range:"log, metric"`
 	Limits env.Limits     `toml:"limits"`
 }
@@ -28,6 +29,8 @@ type ModuleTable struct {
 type Module interface {
 	// Hash returns the SHA-256 of the file.
 	Hash() string
+	// DataDigest identifies the folder that the module may read: empty without.
+	DataDigest() string
 	// Columns returns the columns that the module reads.
 	Columns() []hostabi.ManifestColumn
 	// Writes returns the column that the module writes: trajectory.ShapedReward after each step, trajectory.Action before it, or
@@ -121,8 +124,13 @@ func ofModule(err error) error {
 	var errs []error
 	for _, e := range table.All(err) {
 		at := *e
-		if at.Key = env.KeyUse; e.Key != "" {
+		switch {
+		case e.Code == codeData:
+			at.Key = env.KeyData
+		case e.Key != "":
 			at.Key = "args." + e.Key
+		default:
+			at.Key = env.KeyUse
 		}
 		errs = append(errs, &at)
 	}
@@ -132,13 +140,19 @@ func ofModule(err error) error {
 	return errors.Join(errs...)
 }
 
-// text identifies the wrapper: its table, with the file's hash instead of its path.
+// codeData is the code of a folder of data that cannot be granted, whatever is to read it.
+const codeData = "E092"
+
+// text identifies the wrapper: its table, with the file's hash instead of its path, and the digest of its data.
 func (c *moduleWrapper) text(t env.Wrapper) ([]byte, error) {
 	same := maps.Clone(t)
 	delete(same, env.KeyUse)
 	delete(same, "limits")
 	delete(same, "grants")
 	same["sha256"] = c.module.Hash()
+	if delete(same, env.KeyData); c.module.DataDigest() != "" {
+		same[env.KeyData] = c.module.DataDigest()
+	}
 	return json.Marshal(same)
 }
 

@@ -69,6 +69,9 @@ func (w *Wrapper) check() error {
 // Hash returns the SHA-256 of the module.
 func (w *Wrapper) Hash() string { return w.asked.module.File.Hash }
 
+// DataDigest identifies the folder that the module may read: empty without.
+func (w *Wrapper) DataDigest() string { return w.asked.module.File.DataDigest() }
+
 // Writes returns the column that the module writes: trajectory.ShapedReward after each step, trajectory.Action before it, or
 // trajectory.Obs.
 func (w *Wrapper) Writes() trajectory.Column { return w.writes }
