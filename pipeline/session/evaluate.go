@@ -10,6 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -73,7 +75,11 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, x.plugin.Close()) }()
+	asked := x.player.Network // of the environment that is there now
 	if x.player.Network, x.player.Weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
+		return nil, err
+	}
+	if err := x.fits(&asked); err != nil {
 		return nil, err
 	}
 	version, envSteps, err := progressOf(o.Parts, x.learner)
@@ -88,6 +94,16 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	}
 	e.Policy, e.PolicyVersion, e.EnvSteps = x.policy.Name, version, envSteps
 	return e, nil
+}
+
+// fits refuses an environment with other spaces than the policy's network has.
+func (x *evaluated) fits(asked *policy.Network) error {
+	trained := &x.player.Network
+	if asked.Obs() == trained.Obs() && fmt.Sprint(asked.Dists()) == fmt.Sprint(trained.Dists()) {
+		return nil
+	}
+	return &Error{Kind: Usage, Err: fmt.Errorf("env %s: %s has obs %s and act %s: policy %q reads %d numbers and acts by %v\n  help: --set an environment with the spaces of the run's own",
+		x.policy.Env, x.Spec.Name, x.Spec.Spaces(hostabi.RoleObservation), x.Spec.Spaces(hostabi.RoleAction), x.policy.Name, trained.Obs(), trained.Dists())}
 }
 
 // Seat returns a policy of a checkpoint that acts on its caller's observations, as it is judged: with its most probable actions, or with
