@@ -48,10 +48,11 @@ func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error)
 	}
 	t := graph.ModuleTable{Use: c.Use, Grants: c.Grants, Data: c.Data}
 	t.Limits.Memory = c.Memory
-	if err := c.tooNew(parts.Module(t, ".")); err != nil {
+	wraps, err := c.look(parts.Module(t, "."))
+	if err != nil {
 		return nil, err
 	}
-	if c.Record == "" && c.wraps(parts.Module(t, ".")) {
+	if c.Record == "" && wraps {
 		return c.around(parts, out)
 	}
 	o := componentcheck.Options{Make: parts.Module(t, "."), Configure: c.decode, Messages: messages}
@@ -91,30 +92,28 @@ func (p *Printer) Sum(results []envcheck.Result) ([]envcheck.Result, error) {
 	return results, p.err
 }
 
-// tooNew returns the error of a module that is built for another version of the ABI, which is no mistake for a check to find.
-func (c Check) tooNew(make graph.Maker) error {
+// look makes the module once, before it is checked, and reports whether it is for wrapping alone. An error is that of a module which is built
+// for another version of the ABI, which is no mistake for a check to find; other errors are left to the check.
+func (c Check) look(make graph.Maker) (wraps bool, err error) {
 	made, err := make()
 	if err == nil {
-		err = errors.Join(made.Configure(c.decode), made.Stop())
+		err = made.Configure(c.decode)
+		wraps = err == nil && wrapsAlone(made)
+		err = errors.Join(err, made.Stop())
 	}
 	if e := (*table.Error)(nil); errors.As(err, &e) && e.Code == module.CodeFuture {
-		return e
+		return false, e
 	}
-	return nil
+	return wraps && err == nil, nil
 }
 
-// wraps reports whether the module has the ports of a wrapper, and is for wrapping alone: it observes, or looks at columns that only
-// wrappers have. Other modules with those ports are checked as components.
-func (c Check) wraps(make graph.Maker) bool {
-	made, err := make()
-	if err != nil || made.Configure(c.decode) != nil {
-		return false // the check says why
-	}
+// wrapsAlone reports whether a component has the ports of a wrapper, and is for wrapping alone: it observes, or looks at columns that only
+// wrappers have. Others with those ports are checked as components.
+func wrapsAlone(made component.Component) bool {
 	m := made.Manifest()
 	_, _, request, ok := m.Wraps()
 	w, watched := made.(component.Watched)
-	ok = ok && (request == component.PayloadObserve || watched && slices.ContainsFunc(w.Looks(), func(l hostabi.ManifestColumn) bool { return wrap.OwnColumn(l.Name) }))
-	return made.Stop() == nil && ok
+	return ok && (request == component.PayloadObserve || watched && slices.ContainsFunc(w.Looks(), func(l hostabi.ManifestColumn) bool { return wrap.OwnColumn(l.Name) }))
 }
 
 // around checks the module as a wrapper: around the first built-in environment that it suits, which passes all checks by itself.
