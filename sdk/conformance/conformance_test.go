@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // TestConformance_ASecondHostRunsTheSets runs every case on hosts that share no line with ours.
@@ -16,6 +18,7 @@ func TestConformance_ASecondHostRunsTheSets(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import numpy, wasmtime").CombinedOutput(); err != nil {
 		t.Skipf("run make tools: %v %s", err, out)
 	}
+	testkit.Reads(t, "*.py", "../../hostabi/conformance/*", "../../hostabi/conformance/component/*")
 	for _, set := range []string{"run.py", "run_components.py"} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
