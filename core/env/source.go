@@ -29,7 +29,9 @@ type Source struct {
 	Limits  `toml:"limits"`
 	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock"`
 	Data    string   `toml:"data" json:"data,omitempty" doc:"Folder that a module may read, as /data; nothing can be written there."`
-	SHA256  string   `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
+	// Folder is the content of Data, where that has been read already; see ReadData.
+	Folder *files.Folder `json:"-"`
+	SHA256 string        `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
 	// Wrap lists the wrappers around the environments, the innermost first.
 	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty" doc:"[Wrappers](environments.md#wrappers) around the environment, the innermost first."`
 }
@@ -99,13 +101,22 @@ func (s *Source) DataIn(dir string) string {
 	return files.In(dir, s.Data)
 }
 
+// ReadData returns the source with the content of its folder of data, which is read once for all that look at it. It stays unread if that
+// cannot be done, which loading reports.
+func (s *Source) ReadData(dir string) Source {
+	there := *s
+	if there.Folder == nil && s.Data != "" {
+		there.Folder, _ = files.ReadFolder(s.DataIn(dir))
+	}
+	return there
+}
+
 // DataDigest identifies the content of the folder of data: empty if there is none, or it cannot be read, which loading reports.
 func (s *Source) DataDigest(dir string) string {
-	if s.Data == "" {
-		return ""
+	if there := s.ReadData(dir); there.Folder != nil {
+		return there.Folder.Digest
 	}
-	sum, _ := files.FolderSHA256(s.DataIn(dir))
-	return sum
+	return ""
 }
 
 // WrapDigest identifies the modules around the environments by the SHA-256 of their files and the digests of their data: empty if there

@@ -59,12 +59,14 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
-	digest := digestOf(&e.Table, g.Dir, parts.Builtins)
+	t := e.Table
+	t.Source = t.ReadData(g.Dir)
+	digest := digestOf(&t, g.Dir, parts.Builtins)
 	if v := s.cache.find(e.Name, &e.Table, digest); v != nil {
 		s.Envs[e.Name] = v
 		return nil
 	}
-	p, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
+	p, err := parts.Load(ctx, e.Name, t, g.Dir)
 	if err != nil {
 		return err
 	}

@@ -31,11 +31,7 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 			keys[changeEnv+"."+e.Name+".use"] = h.runningHash(e.Name, path)
 		}
 		if path := e.Table.DataIn(g.Dir); path != "" {
-			digest := e.Table.DataDigest(g.Dir)
-			if now := h.live.Pipeline.Graph().Env(e.Name); now != nil && now.Table.DataIn(h.live.Pipeline.Graph().Dir) == path {
-				_, digest = h.runningData(now)
-			}
-			keys[changeEnv+"."+e.Name+".data"] = digest
+			keys[changeEnv+"."+e.Name+".data"] = h.dataDigest(e, path, g.Dir)
 		}
 		if len(e.Table.Wrap) > 0 {
 			there := e.Table.In(g.Dir)
@@ -59,6 +55,17 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 		keys["plugin."+p.Table.Name+".path"] = path
 	}
 	return keys
+}
+
+// dataDigest is the digest of an environment's folder of data: of the loaded one if the running environments have that path, else of the
+// folder as it is now.
+func (h *history) dataDigest(e *graph.Env, path, dir string) string {
+	g := h.live.Pipeline.Graph()
+	if now := g.Env(e.Name); now != nil && now.Table.DataIn(g.Dir) == path {
+		_, digest := h.runningData(now)
+		return digest
+	}
+	return e.Table.DataDigest(dir)
 }
 
 // runningHash is the SHA-256 of a module: of the loaded one if the running environments, or their wrappers, come from that

@@ -221,6 +221,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		p, err := e.LoadModule(ctx, source)
 		return e.wrapped(p, cmp.Or(err, heldToArgs(p, err, t.Args)), list)
 	}
+	source.Folder = nil // the process reads its own
 	var table graph.PluginTable
 	if t.Plugin != nil {
 		table = *t.Plugin

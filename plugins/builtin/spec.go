@@ -62,6 +62,7 @@ func (l *loaded) keep(p env.Plugin, err error, as loadedAs) error {
 func (l *loaded) take(as loadedAs) (p env.Plugin, err error, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	as.table.Folder = nil // the one that waits was loaded a moment ago
 	if l.end == nil || !reflect.DeepEqual(l.as, as) {
 		return nil, nil, false
 	}

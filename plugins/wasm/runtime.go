@@ -68,6 +68,7 @@ func (r *Runtime) MarkChecked(hash string) { r.engine.MarkChecked(hash) }
 // The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;
 // ctx interrupts it if another process compiles.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
+	c = c.ReadData("")
 	c.Args = r.written(ctx, path, source, c)
 	m, err := r.load(ctx, path, source, c, module.Environments)
 	if err != nil {

@@ -73,7 +73,7 @@ func (l *Modules) load(s Source) (*guest.Module, error) {
 		return nil, &table.Error{Code: CodeHash, Place: s.Use, Reason: fmt.Sprintf("has the SHA-256 %s, not %s", hash, s.SHA256),
 			Help: "correct sha256 if the file is the one that is meant"}
 	}
-	settings := s.Source
+	settings := s.ReadData("")
 	settings.Name = ""
 	key, _ := json.Marshal(settings) // strings and numbers
 	key = append(key, settings.DataDigest("")...)

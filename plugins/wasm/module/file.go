@@ -81,15 +81,16 @@ func Read(path string, content []byte, c env.Source, a *ABI, most int64) (f *Fil
 		return nil, nil, found[0]
 	}
 	if f, err = meterFile(path, content, m, c, a); err == nil {
-		f.Data, err = readData(c.Data)
+		f.Data, err = readData(c)
 	}
 	return f, content, err
 }
 
-// readData reads the folder of data at a path; an empty one is none.
-func readData(path string) (*files.Folder, error) {
-	if path == "" {
-		return nil, nil
+// readData reads the folder of data, unless that has been done. It returns nil where there is none.
+func readData(c env.Source) (*files.Folder, error) {
+	path := c.Data
+	if path == "" || c.Folder != nil {
+		return c.Folder, nil
 	}
 	f, err := files.ReadFolder(path)
 	if err == nil {
@@ -110,7 +111,7 @@ func ReadChecked(path string, content []byte, c env.Source) (*File, error) {
 	}
 	f, err := meterFile(path, content, m, c, abiOf(m))
 	if err == nil {
-		f.Data, err = readData(c.Data)
+		f.Data, err = readData(c)
 	}
 	return f, err
 }
