@@ -34,4 +34,4 @@
 (data (i32.const 0x840) "\48\00\00\00\00\00\00\00\04\00\00\00\00\00\00\00" "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00" "\00\00\00\00\00\00\00\00") ;; title
 (data (i32.const 0xc0f) "open\00false\00rules\00chinese\00chinese\0ajapanese\00size\009\00speed\001\00title\00side of the board\00")
 (data (i32.const 0xe00) "open=true\0arules=japanese\0asize=3\0aspeed=1.5\0atitle=a game\0a")
-;; speed=NaN
+(data (i32.const 0x828) "\00\00\00\00\00\00\00\00") ;; speed has no bounds
