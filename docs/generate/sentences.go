@@ -23,7 +23,7 @@ var componentSentences = []struct{ sentence, tests string }{
 	{`The manifest has its records, strings and limits`, "name-*, manifest-*, head-short, port-*, ports-*, slots-twice, signals-*, column-slot, column-nameless, column-lines, column-twice, columns-*, message-*, binding-*, string-*, strings-*, lengths-differ, export-missing, export-signature"},
 	{`Capabilities need a grant; the clock of WASI needs none; there are no files`, "import-denied, import-granted, clock, random, files"},
 	{`A message is as sent; a token names a block until its slot returns`, "message, no-block, token-over, token-forged"},
-	{`A request is answered once, in its slot`, "C06"},
+	{`A request is answered once, in its slot`, "C06, request, request-unanswered"},
 	{`The answer to an act request has the asked actions and no others`, "C08"},
 	{`Schemas of the payloads of the table are theirs`, "C01"},
 	{`The ports make a wrapper, not the names of columns`, "column-wrapper"},

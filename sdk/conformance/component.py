@@ -18,10 +18,11 @@ from manifest import BINDING, BLOCKS, MESSAGE, OPTIONAL, TYPES, WRITE, Manifest
 ARGUMENT, NO_MEMORY, STATE, UNSUPPORTED, DENIED = -1, -2, -3, -4, -10
 SENT, PARKED, DROPPED = 0, 1, 2
 COUNTER, GAUGE, HISTOGRAM = 1, 2, 3
-MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES = 4096, 64, 256, 64
+MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES, MAX_RESTARTS = 4096, 64, 256, 64, 3
 # Payloads that name a block, and the payload with which it must have come.
 CARRY = {"trajectory": "trajectory"} | {asked: asked for asked in ("act_request", "reset_request", "reward_request", "observe_request")} | {
     "actions": "act_request", "reset_params": "reset_request", "shaped_rewards": "reward_request", "observations": "observe_request"}
+ANSWERS = {answer: asked for answer, asked in CARRY.items() if answer != asked}
 
 
 class Ended(Exception):
@@ -189,6 +190,8 @@ class Component(Guest):
         """Goes on after a fault as the instance was when it had started: nothing of it outlives a call but its state."""
         self.faults += 1
         self.logged.append((3, str(why)))
+        if self.faults > MAX_RESTARTS:
+            raise Ended(f"{why}: restarted {MAX_RESTARTS} times already")
         self.tokens.clear()
         self.current, clock = 0, self.clock
         self.configure()
@@ -222,7 +225,12 @@ class Component(Guest):
         if named:
             self.last_token = self.current = self.last_token + 1
             self.tokens[self.current] = named
-        if self.enter(lambda: self.call_slot(slot, m, named)) and named:
+        asks = self.manifest.slots[slot].payload in ANSWERS.values()
+        self.request = m if asks else None
+        if not self.enter(lambda: self.call_slot(slot, m, named)):
+            if asks:  # who sent it waits
+                self.waiting.appendleft((slot, m))
+        elif named:
             self.put_back(named)
             token, self.current = self.current, 0
             self.forget(token)
@@ -232,6 +240,8 @@ class Component(Guest):
         record = MESSAGE[0].pack(self.current, columns, m.t, m.split, m.policy_version, *m.inline, m.kind, 0, m.sender + 1, *[0] * 4)
         self.write(self.message_at, record.ljust(self.manifest.h.message_bytes, b"\0"))
         self.status("rl_slot", slot, self.message_at)
+        if self.request:
+            raise Fault("rl_slot did not answer the request")
 
     def ring(self, timer, now):
         every = self.timers[timer][1]
@@ -300,6 +310,8 @@ class Component(Guest):
         named = self.tokens.get(token)
         if not named:
             return ARGUMENT
+        if self.manifest.slots[named.slot].payload in ANSWERS.values():
+            return STATE
         if sum(n.leases for n in self.tokens.values()) == MAX_LEASES:
             raise Fault(f"the guest leases more than {MAX_LEASES} blocks")
         named.leases += 1
@@ -333,6 +345,8 @@ class Component(Guest):
         if raw is None or not 0 <= signal < len(self.manifest.signals):
             return ARGUMENT
         m, port = MESSAGE[1](*MESSAGE[0].unpack_from(raw)), self.manifest.signals[signal]
+        if port.payload in ANSWERS:
+            return self.reply(port, m)
         named = self.tokens.get(m.block)
         came = named and self.manifest.slots[named.slot].payload
         if bool(m.block) != bool(named) or m.sender > 1 << 16 or port.payload in CARRY and came != CARRY[port.payload]:
@@ -344,6 +358,14 @@ class Component(Guest):
             self.put_back(named)
         sender = m.sender - 1 if m.sender else self.run.id
         return self.deliver(port.name, Message(named and named.block, m.t, m.split, m.policy_version, m.kind, sender, (m.inline0, m.inline1)))
+
+    def reply(self, port, m):
+        """Sends the answer to the request that is handled: the request itself, but for the version."""
+        if not self.request or m.block != self.current:
+            return STATE
+        self.put_back(self.tokens[self.current])
+        answer, self.request = dataclasses.replace(self.request, policy_version=m.policy_version), None
+        return self.deliver(port.name, answer)
 
     def deliver(self, signal, message):
         receiver = self.receivers.get(signal)

@@ -17,7 +17,7 @@ STOPS = ["component", "return", "env_steps", "wall_time"]
 
 def blocks():
     """Three blocks of trajectories, of two steps of three environments."""
-    made = [Block({"obs": (8, 3, 3, 1, 2), "action": (4, 2, 3, 1, 1), "reward": (8, 2, 3, 1, 1), "terminated": (1, 2, 3, 1, 1), "truncated": (1, 2, 3, 1, 1)}) for _ in range(3)]
+    made = [Block({"shaped_reward": (8, 2, 3, 1, 1), "obs": (8, 3, 3, 1, 2), "action": (4, 2, 3, 1, 1), "reward": (8, 2, 3, 1, 1), "terminated": (1, 2, 3, 1, 1), "truncated": (1, 2, 3, 1, 1)}) for _ in range(3)]
     for k, block in enumerate(made):
         block.column("reward")[:, :, 0, 0] = [[100 * k + 10 * t + e for e in range(3)] for t in range(2)]
     return made
@@ -38,7 +38,7 @@ class Play:
         return Component(wasm, self.case.get("table"), self.case.get("grants", ()))
 
     def start(self, c):
-        writes = {} if self.case.get("denied") else {"written": ["reward"]}
+        writes = {} if self.case.get("denied") else {"written": ["shaped_reward" if self.case.get("asks") else "reward"]}
         c.start(Run("guest[2]", id=7, index=2, count=3, seed=7, writes=writes))
         for signal, take in (("out", self.take_out), ("note", self.note.append)):
             if signal not in self.case.get("unconnected", ()):
@@ -48,7 +48,7 @@ class Play:
 
     def take_out(self, m):
         self.out.append(m)
-        self.seen.append(rewards(m.block)[0])
+        self.seen.append(float(m.block.column("shaped_reward").flat[0]) if self.case.get("asks") else rewards(m.block)[0])
 
     def work(self, c):
         """Gives an instance its messages, and waits for its timers."""

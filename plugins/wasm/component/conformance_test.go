@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -27,7 +28,7 @@ type conformanceCase struct {
 	TooOld              bool `json:"too_old"`
 	Table               map[string]any
 	Grants              []string
-	Denied              bool
+	Denied, Asks        bool
 	Slots, Unconnected  []string
 	Room                int
 	Messages            []conformanceMessage
@@ -87,6 +88,7 @@ type subject struct {
 	blocks *blocks
 	all    []hostabi.Handle
 	full   *loop.Receiver // the receiver of note, where there is little room
+	loan   arena.Loan     // the block of requests
 }
 
 // records are the outputs of the instances of a case.
@@ -153,12 +155,24 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 	o := plugintest.RigOptions{Name: "guest[2]", Index: 2, Count: 3, Run: core.Run{Seed: 7, Synchronous: true}}
 	if !c.Denied {
 		o.Grants = map[string][]string{"written": {"reward"}}
+		if c.Asks {
+			o.Grants["written"][0] = trajectory.ShapedReward.String()
+		}
 	}
 	r, err := plugintest.TryRig(t, made, o, plugintest.DecodeTable(c.Table))
 	if err != nil {
 		return nil, err
 	}
-	x := &subject{Rig: r, g: made.(*component), blocks: newBlocks(t, r.Host.Arenas, 4, trajectory.Shape{Steps: 2, Envs: 3})}
+	shape := trajectory.Shape{Steps: 2, Envs: 3}
+	if c.Asks {
+		shape.Shaped, shape.Granted = true, trajectory.ShapedReward.String()
+	}
+	x := &subject{Rig: r, g: made.(*component), blocks: newBlocks(t, r.Host.Arenas, 4, shape)}
+	if c.Asks {
+		x.loan, err = x.blocks.arena.Loan()
+		must(t, err)
+		t.Cleanup(func() { must(t, x.loan.Abort()) })
+	}
 	for block := range 3 {
 		k := float32(block)
 		x.all = append(x.all, x.blocks.with(100*k, 100*k+1, 100*k+2, 100*k+10, 100*k+11, 100*k+12))
@@ -170,7 +184,7 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 	})
 	if !slices.Contains(c.Unconnected, "out") {
 		r.From("out", func(m *hostabi.Message) {
-			seen.out, seen.seen = append(seen.out, *m), append(seen.seen, x.blocks.rewards(m.Handle)[0])
+			seen.out, seen.seen = append(seen.out, *m), append(seen.seen, x.first(t, m.Handle))
 		})
 	}
 	take := func(m *hostabi.Message) { seen.note = append(seen.note, *m) }
@@ -185,6 +199,24 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 	return x, err
 }
 
+// first returns the first reward of a block, or the first shaped one of the block of a request.
+func (x *subject) first(t *testing.T, h hostabi.Handle) float32 {
+	t.Helper()
+	if x.loan == (arena.Loan{}) || h != x.loan.Handle() {
+		return x.blocks.rewards(h)[0]
+	}
+	tr := trajectory.Trajectory{Schema: x.blocks.schema, Mem: x.loan.Bytes()}
+	return tr.Float32(trajectory.ShapedReward)[0]
+}
+
+// sender returns the signal of a message, which for a request carries no claim on its block.
+func (c *conformanceCase) sender(x *subject, slot string) *bus.Signal {
+	if c.Asks {
+		return x.ToOnLoan(slot)
+	}
+	return x.To(slot)
+}
+
 // work gives an instance its messages.
 func (c *conformanceCase) work(x *subject, seen *records) error {
 	before := len(seen.note)
@@ -193,7 +225,10 @@ func (c *conformanceCase) work(x *subject, seen *records) error {
 		if m.Block != nil {
 			message.Handle = x.all[*m.Block]
 		}
-		if err := x.To(m.Slot).Emit(message); err != nil {
+		if c.Asks {
+			message.Handle = x.loan.Handle()
+		}
+		if err := c.sender(x, m.Slot).Emit(message); err != nil {
 			return err
 		}
 		if err := x.Settle(); err != nil {
