@@ -1,12 +1,19 @@
-//! Elementary functions with the same bits on every machine and in every language: those of rl_math.h, in the same order of the same
+//! Elementary functions with the same bits on every machine and in every language: the functions of rl_math.h, in the same order of the same
 //! IEEE operations.
 //!
 //! The methods of f64 take the C library's functions, which change a last digit from target to target and version to version, and with it
 //! each trajectory of a chaotic environment. What is not a number comes back as one NaN, with one pattern of bits. Errors are at most 0.9
 //! units of the last place (1.1 for tan, 1.4 for atan2, 2.2 for asin and acos, 2.6 for tanh).
 
+// Numbers are written with the digits of rl_math.h, also where core has a constant of the same bits.
+#![allow(clippy::approx_constant)]
+
 const INF: f64 = f64::INFINITY;
-const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
+
+/// The one NaN of all functions.
+fn nan() -> f64 {
+    f64::from_bits(0x7ff8_0000_0000_0000)
+}
 
 /// x without its sign.
 pub fn abs(x: f64) -> f64 {
@@ -16,7 +23,7 @@ pub fn abs(x: f64) -> f64 {
 /// What a function makes of a number, and the one NaN of all others.
 fn one(x: f64, f: fn(f64) -> f64) -> f64 {
     if x.is_nan() {
-        return NAN;
+        return nan();
     }
     f(x)
 }
@@ -47,11 +54,11 @@ pub fn round(x: f64) -> f64 {
 
 /// The square root, the NaN below zero.
 pub fn sqrt(x: f64) -> f64 {
-    const ZERO_BELOW: u64 = (-0f64).to_bits();
+    const ZERO_BELOW: u64 = 1 << 63;
     // Bits are asked, and not x >= 0: the compiler would see that both ways are a NaN, and take the processor's own.
     match x.to_bits() {
         0..=0x7ff0_0000_0000_0000 | ZERO_BELOW => x.sqrt(),
-        _ => NAN,
+        _ => nan(),
     }
 }
 
@@ -60,7 +67,7 @@ pub fn fmod(x: f64, y: f64) -> f64 {
     let (mut rest, divisor) = (x.abs(), y.abs());
     let mut part = divisor;
     if rest.is_nan() || rest == INF || divisor.is_nan() || divisor == 0.0 {
-        return NAN;
+        return nan();
     }
     if rest < divisor {
         return x;
@@ -124,7 +131,7 @@ fn nearest(x: f64) -> f64 {
 }
 
 /// 2^k, for exponents of normal numbers.
-const fn power(k: i32) -> f64 {
+fn power(k: i32) -> f64 {
     f64::from_bits(((1023 + k) as u64) << 52)
 }
 
@@ -247,7 +254,7 @@ fn cos_near(r: Twice) -> Twice {
 /// The sine of x, or of x + turns quarters.
 fn turned(x: f64, turns: u32) -> f64 {
     if x.is_nan() || x.abs() == INF {
-        return NAN;
+        return nan();
     }
     let (r, quarter) = quarter(x);
     let turns = turns + quarter;
@@ -277,7 +284,7 @@ pub fn tan(x: f64) -> f64 {
         return x;
     }
     if x.is_nan() || x.abs() == INF {
-        return NAN;
+        return nan();
     }
     let (r, turns) = quarter(x);
     let (s, c) = (sin_near(r), cos_near(r));
@@ -351,7 +358,7 @@ fn first_eighth(n: f64, d: f64) -> Twice {
 pub fn atan2(y: f64, x: f64) -> f64 {
     let (ax, ay) = (x.abs(), y.abs());
     if ax.is_nan() || ay.is_nan() {
-        return NAN;
+        return nan();
     }
     let (n, d) = smaller(ax, ay);
     let mut angle = first_eighth(n, d);
@@ -421,7 +428,7 @@ fn exp_twice(hi: f64, lo: f64) -> f64 {
 /// e to the power of x.
 pub fn exp(x: f64) -> f64 {
     if x.is_nan() {
-        return NAN;
+        return nan();
     }
     exp_twice(x, 0.0)
 }
@@ -430,7 +437,7 @@ pub fn exp(x: f64) -> f64 {
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();
     if x.is_nan() {
-        return NAN;
+        return nan();
     }
     if a < power(-27) {
         return x;
@@ -457,7 +464,7 @@ fn ln_parts(x: f64) -> (f64, i32) {
 /// The natural logarithm, the NaN below zero. It uses log(1+f) = 2*atanh(s) with s = f / (2+f), where 2*s = f - s*f.
 pub fn ln(x: f64) -> f64 {
     if x.is_nan() || x < 0.0 {
-        return NAN;
+        return nan();
     }
     if x == 0.0 {
         return -INF;
@@ -506,7 +513,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
         return 1.0;
     }
     if x.is_nan() || y.is_nan() {
-        return NAN;
+        return nan();
     }
     let (a, ay) = (x.abs(), y.abs());
     let (negative, whole) = (x.is_sign_negative(), ay >= power(53) || trunc(y) == y);
@@ -519,7 +526,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
         return bound((a > 1.0) == (y > 0.0));
     }
     if negative && !whole {
-        return NAN;
+        return nan();
     }
     let log = ln_twice(a);
     let t = y * log.hi;
