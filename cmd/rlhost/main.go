@@ -40,6 +40,8 @@ type commandLine struct {
 	Bench   benchCommand   `cmd:"" help:"Measure how fast an environment steps."`
 	Inspect inspectCommand `cmd:"" help:"Read a module without running it."`
 
+	Vector vectorCommand `cmd:"" hidden:"" help:"Step environments for another program."`
+
 	Plugin pluginCommand `cmd:"" help:"Native plugins: programs that run components or environments."`
 	Store  storeCommand  `cmd:"" help:"Serve a store of named objects in shared memory."`
 

@@ -90,10 +90,13 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	return s, nil
 }
 
-// Bind binds the block again, after Renew or Restore of the environment.
-func (s *Driver) Bind() error {
-	return s.Env.Bind(Block{Trajectory: s.tr, FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())})
+// Block returns the block, for another process that reads and writes it.
+func (s *Driver) Block() Block {
+	return Block{Trajectory: s.tr, FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())}
 }
+
+// Bind binds the block again, after Renew or Restore of the environment.
+func (s *Driver) Bind() error { return s.Env.Bind(s.Block()) }
 
 // Reset starts new episodes, everywhere or where mask is not 0, and checks the observations.
 func (s *Driver) Reset(mask []uint8, seeds []uint64) error {

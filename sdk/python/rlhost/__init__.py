@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     from .serving import serve
     from .spec import EnvSpec, Tensor
     from .training import RlhostWarning, train
+    from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error", "Evaluation",
     "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan", "Message",
     "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue", "Refused",
     "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
-    "TrainingError", "Trajectory", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
+    "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
     "serve", "train",
 ]
 
@@ -75,6 +76,7 @@ _HOME = {name: module for module, names in {
     "serving": "serve",
     "spec": "EnvSpec Tensor",
     "training": "RlhostWarning train",
+    "vector": "VecError VectorEnv make_vec",
 }.items() for name in names.split()}
 
 

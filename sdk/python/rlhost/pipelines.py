@@ -11,12 +11,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What an environment is: an id of Gymnasium, name@version, PLUGIN:ENVIRONMENT, the path of a module, or what makes one.
+# What an environment is: an id of Gymnasium, name@version, pettingzoo:MODULE, the path of a module, or what makes one.
 Env = Any
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BUILT_IN = re.compile(r"[a-z0-9_-]+@[0-9]+")
-_PLUGIN = re.compile(r"[a-z][a-z0-9_-]*:.")
+_PLUGIN = re.compile(r"(gymnasium|pettingzoo):.")
 
 
 def toml(value: Any) -> str:
@@ -77,7 +77,7 @@ def _home(env: Any) -> str:
     if spec := getattr(main, "__spec__", None):  # python -m
         return str(spec.name)
     if file := getattr(main, "__file__", None):
-        return os.path.abspath(file)
+        return os.path.abspath(str(file))
     raise TypeError(f"{name} is defined in a notebook or at a prompt: environments run in processes of their own, which cannot import it. "
                     f"Write it into a module (%%writefile my_env.py) and import it: from my_env import {name}")
 

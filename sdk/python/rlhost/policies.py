@@ -52,7 +52,7 @@ class Policy:
     def __init__(self, file: str | os.PathLike[str]):
         """Reads a file that rlhost export wrote. Nothing in it is run."""
         from . import rlhost_policy
-        self._policy = rlhost_policy.load(os.fspath(file))
+        self._policy: Any = rlhost_policy.load(os.fspath(file))  # type: ignore[no-untyped-call]
         self.about: dict[str, str] = self._policy.about
         self.folder: pathlib.Path | None = None
         self._rng = numpy.random.default_rng()

@@ -1,0 +1,198 @@
+// Package vector steps a batch of environments for another program of the same user: Python's rlhost.make_vec. The program writes
+// actions into the environments' own block and reads what they write there; a call is one message in a ring, and its answer another.
+package vector
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+)
+
+// Options says which environments to step.
+type Options struct {
+	Envs      int
+	Autoreset hostabi.Autoreset
+	Seed      uint64 // of environments that are reset without seeds before any seed was given
+}
+
+// Files are what the other program has opened: rings of messages, a connection for documents, and a segment with a seed for each
+// environment, then a flag for each, which a reset reads.
+type Files struct {
+	Requests, Replies, Wire, Resets int
+}
+
+// Ready is the first document: what the environments are, and where the block has what.
+type Ready struct {
+	Describe []byte         `json:"describe"` // as rl_describe writes it
+	Hash     string         `json:"hash"`
+	Columns  *native.Schema `json:"columns"`
+	Offset   int64          `json:"offset"` // of the block in the file that comes with the document
+	Bytes    int            `json:"bytes"`  // of the block
+	Row      int            `json:"row"`    // that the environments observe first
+}
+
+// Failed is the document that goes before the answer to a call that failed.
+type Failed struct {
+	Reason string `json:"reason"`
+}
+
+// server is the state between calls.
+type server struct {
+	driver   *env.Driver
+	requests *ring.SPSC
+	replies  *ring.SPSC
+	wire     *shm.Socket
+	resets   *shm.Segment
+	seeds    []uint64
+}
+
+// Serve makes the environments and steps them until ctx ends or the other program shuts its ring of requests. The error is about
+// making them, or about the other program: errors of environments are answers.
+func Serve(ctx context.Context, plugin env.Plugin, o Options, f Files) (err error) {
+	s := &server{seeds: make([]uint64, o.Envs)}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(f); err != nil {
+		return err
+	}
+	if s.resets.Size() < 9*o.Envs {
+		return fmt.Errorf("the segment for resets has %d bytes, want 9 for each of %d environments", s.resets.Size(), o.Envs)
+	}
+	spec := plugin.Spec()
+	s.driver, err = env.NewDriver(plugin, env.DriverOptions{Options: env.Options{Name: "make_vec", Envs: o.Envs, Seed: o.Seed, Autoreset: o.Autoreset, Wanted: ctx}})
+	if err != nil {
+		return err
+	}
+	if err := s.begin(plugin, &spec); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+// open opens what the other program has made.
+func (s *server) open(f Files) (err error) {
+	if s.requests, err = ring.Open(f.Requests); err != nil {
+		return fmt.Errorf("ring of requests: %w", err)
+	}
+	if s.replies, err = ring.Open(f.Replies); err != nil {
+		return fmt.Errorf("ring of replies: %w", err)
+	}
+	if s.resets, err = shm.Open(f.Resets, shm.ReadWrite); err != nil {
+		return fmt.Errorf("segment for resets: %w", err)
+	}
+	s.wire, err = shm.NewSocket(os.NewFile(uintptr(f.Wire), "wire"))
+	return err
+}
+
+func (s *server) close() (err error) {
+	if s.driver != nil {
+		err = s.driver.Close()
+	}
+	if s.requests != nil {
+		err = errors.Join(err, s.requests.Close())
+	}
+	if s.replies != nil {
+		err = errors.Join(err, s.replies.Close())
+	}
+	if s.resets != nil {
+		err = errors.Join(err, s.resets.Close())
+	}
+	if s.wire != nil {
+		err = errors.Join(err, s.wire.Close())
+	}
+	return err
+}
+
+// begin tells the other program what there is.
+func (s *server) begin(plugin env.Plugin, spec *hostabi.EnvSpec) error {
+	tr, row := s.driver.Acting()
+	block := s.driver.Block()
+	return s.tell(&Ready{
+		Describe: spec.Describe(), Hash: plugin.Hash(), Columns: tr.Schema.Document(), Offset: block.Offset, Bytes: len(tr.Mem), Row: row,
+	}, block.FD)
+}
+
+func (s *server) tell(document any, files ...int) error {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return s.wire.Send(text, files...)
+}
+
+// glance is how long the server sleeps at most before it looks whether it is still wanted.
+const glance = 100 * time.Millisecond
+
+// serve answers calls.
+func (s *server) serve(ctx context.Context) error {
+	var in [1]hostabi.Message
+	for ctx.Err() == nil && !s.requests.IsShut() {
+		if s.requests.Get(in[:]) == 0 {
+			s.requests.Wait(glance)
+			continue
+		}
+		if err := s.answer(&in[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer makes a call. T of the answer is the row that the environments observe now and take their next actions from, Split the row of
+// the step, and Kind is not 0 where the call failed. Inline has which flags the step has set.
+func (s *server) answer(m *hostabi.Message) error {
+	reply := hostabi.Message{Slot: hostabi.LinkEnvReply}
+	ended, err := s.call(m)
+	_, stepped := s.driver.Stepped()
+	if err != nil {
+		reply.Kind = 1
+		if err := s.tell(&Failed{Reason: err.Error()}); err != nil {
+			return err
+		}
+	}
+	_, row := s.driver.Acting()
+	reply.T, reply.Split, reply.Inline[0] = uint32(row), uint32(max(stepped, 0)), uint64(ended)
+	for s.replies.Put([]hostabi.Message{reply}) == 0 {
+		if !s.replies.WaitRoom(glance) {
+			return errors.New("the other program takes no answers")
+		}
+	}
+	return nil
+}
+
+func (s *server) call(m *hostabi.Message) (trajectory.Ended, error) {
+	switch m.Slot {
+	case hostabi.LinkEnvStep:
+		return s.driver.Step()
+	case hostabi.LinkEnvReset:
+		return 0, s.reset(m.Kind)
+	}
+	return 0, fmt.Errorf("there is no call %#x", m.Slot)
+}
+
+// reset starts episodes: everywhere, or where the flags say so, and with seeds where they are given.
+func (s *server) reset(kind uint16) error {
+	given := s.resets.Bytes()
+	var mask []uint8
+	var seeds []uint64
+	if kind&hostabi.LinkEnvMask != 0 {
+		mask = given[8*len(s.seeds):][:len(s.seeds)]
+	}
+	if kind&hostabi.LinkEnvSeeds != 0 {
+		seeds = s.seeds
+		for i := range seeds {
+			seeds[i] = binary.LittleEndian.Uint64(given[8*i:])
+		}
+	}
+	return s.driver.Reset(mask, seeds)
+}
