@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 from .version import RELEASE
 
@@ -19,13 +20,19 @@ class ProgramError(RuntimeError):
     """The program rlhost is missing, or of another version than this package."""
 
 
+def _elsewhere() -> str:
+    """PATH without the folder of this Python's scripts, where rlhost is main of this module."""
+    own = os.path.realpath(sysconfig.get_path("scripts"))
+    return os.pathsep.join(p for p in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.realpath(p) != own)
+
+
 @functools.lru_cache(maxsize=None)
 def _found(named: str | None) -> str:
     """The path of the program: the named one, else this package's, else the first on PATH. The version of a program that did not come
     with the package has to be the package's."""
     if named is None and _OWN.is_file():
         return str(_OWN)
-    path = shutil.which(named or "rlhost")
+    path = shutil.which(named) if named else shutil.which("rlhost", path=_elsewhere())
     if path is None:
         looked = f"RLHOST_PROGRAM={named}" if named else f"{_OWN} and PATH"
         raise ProgramError(f"the program rlhost is not there: looked at {looked}. pip install rlhost brings it; from a checkout, make build "

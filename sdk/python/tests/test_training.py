@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import textwrap
 import time
@@ -22,6 +23,7 @@ import numpy
 import rlhost
 from rlhost import pipelines
 from rlhost.program import _found
+from rlhost.version import RELEASE
 
 
 class InFolder(unittest.TestCase):
@@ -264,6 +266,21 @@ class ProgramTest(InFolder):
             _found.cache_clear()
             with unittest.mock.patch.dict(os.environ, RLHOST_PROGRAM=name), self.assertRaisesRegex(rlhost.ProgramError, why):
                 rlhost.train("cartpole@1", 1000)
+        _found.cache_clear()
+
+    def test_the_command_never_finds_itself(self):
+        scripts, elsewhere = sysconfig.get_path("scripts"), os.path.abspath("programs")
+        os.symlink(scripts, "link")
+        os.mkdir(elsewhere)
+        pathlib.Path(elsewhere, "rlhost").write_text(f"#!/bin/sh\necho '{{\"version\": \"{RELEASE}\"}}'")
+        os.chmod(f"{elsewhere}/rlhost", 0o755)
+        for folders, found in ((scripts, None), (os.path.abspath("link"), None), (f"{scripts}:{elsewhere}", f"{elsewhere}/rlhost")):
+            _found.cache_clear()
+            with unittest.mock.patch.dict(os.environ, PATH=folders), unittest.mock.patch("rlhost.program._OWN", pathlib.Path("none")):
+                if found:
+                    self.assertEqual(_found(None), found)
+                else:
+                    self.assertRaisesRegex(rlhost.ProgramError, "is not there", _found, None)
         _found.cache_clear()
 
     def test_the_module_is_the_command(self):
