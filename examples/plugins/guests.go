@@ -48,6 +48,7 @@ func Guests() []Guest {
 		{Module: "cartpole-c/cartpole_scalar.wasm", Env: "cartpole", Language: c(), Flags: scalar, Committed: true},
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
+		{Module: "cartpole-nim/cartpole.wasm", Env: "cartpole", Language: nim()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
 		{Module: "cartpole-cpp/cartpole.wasm", Env: "cartpole", Language: cpp(), Committed: true},
 		{Module: "cartpole-zig/cartpole.wasm", Env: "cartpole", Language: zig()},
@@ -227,6 +228,22 @@ func assemblyscript() Language {
 			Build: []string{node + "/.bin/asc", "{env}.ts", "-o", "{module}", "--path", node, "-O3", "--noAssert", "--runtime", "minimal",
 				"--exportStart", "_initialize", "--use", "abort=~lib/rlhost-env/index/rlAbort"},
 		}},
+	}
+}
+
+// nim has the compiler of Nim, whose C clang compiles; see the page about other languages.
+func nim() Language {
+	compiler := func(clang string) Compiler {
+		build := "made=$(mktemp -d) && trap 'rm -r $made' EXIT && cc='" + clang + " --target=wasm32 -O3 -ffp-contract=off -msimd128 -mbulk-memory' && " +
+			"$cc -c {root}/sdk/c/rl_guest.c -o $made/rl_guest.o && nim c --compileOnly --noMain --os:any --cpu:wasm32 --gc:arc -d:useMalloc -d:danger " +
+			"--exceptions:quirky --hints:off --nimcache:$made {env}.nim && $cc -nostdlib -Wl,--no-entry,--stack-first,-s " +
+			"-I /usr/lib/nim/lib $made/@m{env}.nim.c $made/rl_guest.o -o {module}" // where Debian has nimbase.h
+		return Compiler{Version: []string{"nim", "--version"}, Probe: []string{"sh", "-c", "nim --version && " + clang + " --version"}, Build: []string{"sh", "-euc", build}}
+	}
+	return Language{
+		Name:      "Nim",
+		Sources:   []string{"sdk/c/*.h", "sdk/c/rl_guest.c", "{folder}/*.nim"},
+		Compilers: []Compiler{compiler("clang-19"), compiler("clang")},
 	}
 }
 

@@ -51,7 +51,7 @@ class CartPole extends Env {
   }
 
   // Fields are read and written once, the last one first: a sandbox checks the highest address alone.
-  step(rng: Rng, view: View, out: Result): void {
+  @inline step(rng: Rng, view: View, out: Result): void {
     const steps = this.steps + 1, thetaDot = this.thetaDot, theta = this.theta, xDot = this.xDot, x = this.x;
     const force = reinterpret<f32>((view.action.get<u32>() << 31) ^ LEFT_BITS);
     const square = theta * theta;
