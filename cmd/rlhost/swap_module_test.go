@@ -149,7 +149,7 @@ func grown(t *testing.T, module []byte, more int) []byte {
 	for range more/len(code[longest]) + 1 {
 		types, code = append(types, types[longest]), append(code, code[longest])
 	}
-	sections[sectionFunction], sections[sectionCode] = vector(types), vector(code)
+	sections[sectionFunction], sections[sectionCode] = joined(types), joined(code)
 	for _, id := range order {
 		out = append(out, id)
 		out = binary.AppendUvarint(out, uint64(len(sections[id])))
@@ -172,7 +172,7 @@ func items(section []byte, sized bool) (list [][]byte) {
 	return list
 }
 
-func vector(items [][]byte) []byte {
+func joined(items [][]byte) []byte {
 	return append(binary.AppendUvarint(nil, uint64(len(items))), bytes.Join(items, nil)...)
 }
 
