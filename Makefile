@@ -64,7 +64,7 @@ LANGUAGES = AssemblyScript|C|C\+\+|Go|Rust|Zig
 test-langs: tools
 	@./bench/languages.sh
 	$(TEST) $(TIMEOUT) -count 1 -v -run 'TestNewcomer_ReachesTheResult/^($(LANGUAGES))$$' ./cmd/rlhost
-	$(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor|TestForagers' ./cmd/rlhost ./examples/plugins
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestGuests$$|TestLanguages|TestCorridor|TestForagers' ./cmd/rlhost ./examples/plugins
 
 # The examples in each language, with what each compiler makes of them, byte by byte, and of the mathematics; a new part of each kind, as the
 # table of the architecture says; the backend whose networks are graphs.

@@ -176,7 +176,7 @@ func (s *pageScript) add(b *codeBlock) {
 	}
 	switch b.language {
 	case "text": // output, or a picture
-	case "c", "rust", "d", "nim": // of the references and of ports, which examples/plugins compiles
+	case "c", "rust", "d", "nim", "zig": // of the references and of ports, which examples/plugins compiles
 		if !strings.HasPrefix(s.page, "docs/reference/sdk-") && s.page != "docs/how-to/porting.md" || b.name == "" {
 			s.t.Errorf("%s:%d: nobody compiles this", s.page, b.line)
 		}
@@ -192,7 +192,7 @@ func (s *pageScript) add(b *codeBlock) {
 			s.say("exec $RLHOST_PYTHON %s", name)
 		}
 	case "sh":
-		if b.name != "" && (s.page == "docs/reference/sdk-c.md" || s.page == "docs/reference/sdk-others.md") {
+		if b.name != "" && slices.Contains([]string{"docs/reference/sdk-c.md", "docs/reference/sdk-others.md", "docs/reference/sdk-zig.md"}, s.page) {
 			return // a build line with a label: examples/plugins follows it
 		}
 		for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {

@@ -1,6 +1,7 @@
 package plugins_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,5 +53,46 @@ func TestLanguages_WithoutAnSDKHaveTheSameCorridor(t *testing.T) {
 				t.Errorf("its runs are %q, in C %q", got, want)
 			}
 		})
+	}
+}
+
+// TestLanguages_ZigBuildsAProject follows the page about the package of Zig with the corridor of the tutorial.
+func TestLanguages_ZigBuildsAProject(t *testing.T) {
+	if os.Getenv("RLHOST_LONG") == "" {
+		t.Skip("the first build of a machine compiles Zig's build system: make test-langs")
+	}
+	testkit.Needs(t, "node")
+	zig := testkit.Needs(t, filepath.Join(root(t), ".venv/bin/python-zig"))
+	testkit.Reads(t, "../../sdk/zig/*", "../../sdk/c/*.h", "../../sdk/c/rl_guest.c", "corridor-zig/corridor.zig")
+	above := t.TempDir()
+	dir := filepath.Join(above, "corridor")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(root(t), filepath.Join(above, "rlhost"))); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("corridor-zig/corridor.zig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"corridor.zig": string(source)}
+	for _, b := range readPage(t, references+"zig.md")["A project with build.zig"] {
+		files[b.name] = b.text
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files["build"] != "zig build\n" {
+		t.Errorf("the page builds by %q", files["build"])
+	}
+	build := exec.Command(zig, "build")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	runs := [][]string{{"save=no"}, {"save=no", "layout=columns", "mode=next_step", "config=length=5"}}
+	want, got := runGuest(t, "corridor-c/corridor.wasm", runs...), runGuest(t, filepath.Join(dir, "zig-out/bin/corridor.wasm"), runs...)
+	if !slices.Equal(got, want) {
+		t.Errorf("its runs are %q, in C %q", got, want)
 	}
 }
