@@ -25,7 +25,7 @@ func (o *Options) Check(spec *hostabi.EnvSpec, instances int) error {
 		if instances > 1 {
 			where = " in each process"
 		}
-		return unsupported("%d environments%s, %s takes 1 to %d", each, where, spec.Name, min(spec.MaxEnvs, maxBatch))
+		return unsupported("%d environments%s, %s takes 1 to %d: give it fewer (envs), or raise max_envs of its description", each, where, spec.Name, min(spec.MaxEnvs, maxBatch))
 	}
 	if o.Autoreset&spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
 		return unsupported("autoreset %v, %s offers modes %#x", o.Autoreset, spec.Name, uint32(spec.Autoreset))

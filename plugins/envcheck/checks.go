@@ -108,7 +108,7 @@ func (k *checker) again(r run, what, fine string) (Verdict, string, error) {
 	if err != nil {
 		return Failed, "", err
 	}
-	if env, step, differ := k.base.differ(t, r.envs); differ {
+	if env, step, differ := k.base.differFrom(r.first, t, r.envs); differ {
 		return Failed, fmt.Sprintf(what, env, step), nil
 	}
 	return OK, fine, nil
@@ -130,7 +130,7 @@ func (k *checker) otherSeed() (Verdict, string, error) {
 	return Warning, "two seeds give one trace: an environment without chance, or one that ignores its seed", nil
 }
 
-// independent steps the first environment alone: it must not notice that the others are missing.
+// independent steps the first environment alone, and then the last: neither must notice that the others are missing.
 func (k *checker) independent() (Verdict, string, error) {
 	if k.o.Envs == 1 {
 		return OK, "the environment takes one at a time", nil
@@ -138,8 +138,13 @@ func (k *checker) independent() (Verdict, string, error) {
 	if k.watch().beyond != "" {
 		k.help = "begin with M02: what is written beyond a tensor belongs to the next environment"
 	}
-	what := fmt.Sprintf("env %%d alone differs from env 0 of %d from %%s on", k.o.Envs)
-	return k.again(run{envs: 1, seed: k.o.Seed}, what, "env 0 alone is bit-equal to env 0 of the batch")
+	verdict, detail, err := k.again(run{envs: 1, seed: k.o.Seed}, fmt.Sprintf("env %%d alone differs from env 0 of %d from %%s on", k.o.Envs), "")
+	if verdict != OK || err != nil {
+		return verdict, detail, err
+	}
+	last := k.o.Envs - 1
+	return k.again(run{envs: 1, first: last, seed: k.o.Seed}, fmt.Sprintf("env %%d alone, with its own seed, differs from env %d of %d from %%s on", last, k.o.Envs),
+		"env 0 alone is bit-equal to env 0 of the batch")
 }
 
 func (k *checker) resetSeed() (Verdict, string, error) {

@@ -117,6 +117,7 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"no chance", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D02", Warning, "two seeds give one trace"},
 		{"seeds ignored", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D04", Failed, "after 57 other steps"},
 		{"shared numbers", flawed(plugintest.Flaws{SharedChance: true}), "D03", Failed, "env 0 alone differs from env 0 of 4"},
+		{"one seed for all", flawed(plugintest.Flaws{FirstSeed: true}), "D03", Failed, "env 3 alone, with its own seed, differs from env 3 of 4"},
 		{"leftovers", flawed(plugintest.Flaws{Leftover: true}), "D04", Failed, "after 57 other steps"},
 		{"state outside", flawed(plugintest.Flaws{LossySnapshot: true}), "D05", Failed, "restored at step 100, env 0 differs from step 101 on"},
 		{"no snapshots", flawed(plugintest.Flaws{NoSnapshot: true}), "D05", Warning, "no snapshot, so runs on it cannot be resumed exactly"},

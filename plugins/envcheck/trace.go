@@ -15,7 +15,9 @@ import (
 // run is how to step for one trace. Actions depend on the options' seed, the step and the environment alone.
 type run struct {
 	envs int
-	seed uint64 // of the environments
+	// first is which environment of a batch the first of these stands for: its seed and its actions are that one's.
+	first int
+	seed  uint64 // of the environments
 	// warmUp is how many steps are made with other seeds before the trace.
 	warmUp int
 	// A new instance continues at the step changeAt, if it is not 0: from a snapshot of the old one or, with moved,
@@ -81,10 +83,15 @@ func (t *trace) episodes() int { return t.terminated + t.truncated }
 
 // differ returns the first place where two traces of equal length differ in the first envs environments.
 func (t *trace) differ(other *trace, envs int) (env int, step string, differ bool) {
+	return t.differFrom(0, other, envs)
+}
+
+// differFrom is differ where the other trace's first environment stands for another one of this trace.
+func (t *trace) differFrom(first int, other *trace, envs int) (env int, step string, differ bool) {
 	for row := 0; row*t.envs < len(t.hashes); row++ {
 		for env := range envs * t.agents {
-			if t.hashes[row*t.envs+env] != other.hashes[row*other.envs+env] {
-				return env / t.agents, t.place(row), true
+			if t.hashes[row*t.envs+first*t.agents+env] != other.hashes[row*other.envs+env] {
+				return first + env/t.agents, t.place(row), true
 			}
 		}
 	}
@@ -180,7 +187,7 @@ func named(err error, step int) error {
 // open makes a batch of that size; the trace's environments come first.
 func (w *recorder) open(envs int) (err error) {
 	o := env.DriverOptions{
-		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.checker.o.Seed, Wanted: w.checker.ctx}, SoA: w.run.soa,
+		Options: env.Options{Name: "check", Envs: envs, FirstEnv: w.run.first, Autoreset: w.mode, Seed: w.checker.o.Seed, Wanted: w.checker.ctx}, SoA: w.run.soa,
 	}
 	if w.run.moved && w.driver != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently
@@ -234,7 +241,7 @@ func (w *recorder) warmUp() error {
 
 func (w *recorder) reset(seed uint64) error {
 	for k := range w.seeds {
-		w.seeds[k] = env.Seed(seed, k)
+		w.seeds[k] = env.Seed(seed, w.run.first+k)
 	}
 	return w.begin(nil, w.seeds)
 }
@@ -324,7 +331,10 @@ func carry(to, from *env.Driver) {
 
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
-	w.driver.Draw(func(index int) uint64 { return env.Seed(w.checker.o.Seed+uint64(w.turn(index, step))*7919, index) })
+	first := w.run.first * w.driver.Schema().Agents
+	w.driver.Draw(func(index int) uint64 {
+		return env.Seed(w.checker.o.Seed+uint64(w.turn(index, step))*7919, first+index)
+	})
 	for env := range w.hash {
 		w.beforeReal(env)
 	}

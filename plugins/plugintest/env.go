@@ -100,6 +100,9 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 		s := &e.states[i]
 		if seeds != nil && !e.plugin.script.Flaws.IgnoresSeeds {
 			s.Stream = seeds[i]
+			if e.plugin.script.Flaws.FirstSeed {
+				s.Stream = seeds[0]
+			}
 		}
 		if seeds != nil && !e.plugin.script.Flaws.Leftover {
 			s.Episode = -1

@@ -84,6 +84,7 @@ const (
 type Flaws struct {
 	SharedChance  bool    // one stream of random numbers for all environments of a batch
 	IgnoresSeeds  bool    // Reset does not restart streams
+	FirstSeed     bool    // Reset restarts all streams with the seed of the first environment
 	Leftover      bool    // a reset with seeds does not restart the count of episodes
 	LossySnapshot bool    // snapshots forget the streams
 	NoSnapshot    bool    // snapshots are not supported
