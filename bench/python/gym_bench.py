@@ -1,76 +1,42 @@
 #!/usr/bin/env python3
-"""Env steps/s of Gymnasium's environments through rlhost's worker processes, beside gymnasium.vector's AsyncVectorEnv
-(one process for each environment) and SyncVectorEnv (all in this process), and EnvPool (threads and C++, as many as it picks)
-where it is installed and has the environment, each with as many environments, taking turns. Run it in .venv:
+"""Env steps/s of rlhost.make_vec, beside gymnasium.vector's AsyncVectorEnv (one process for each environment), SyncVectorEnv (all in
+this process) and the vectorised CartPole of Gymnasium, and EnvPool (threads and C++, as many as it picks) where it is installed
+and has the environment. All have as many environments, get the same actions ready made, have every array read, and take turns:
 
     .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [ENV...]
 
-EnvPool needs its packages of assets, which pip installs with it; a virtual environment of its own keeps .venv as it is:
+ENV is an id of Gymnasium, or ID=OURS where rlhost steps another environment of the same task, such as CartPole-v1=cartpole@1. The first
+case is stepped by rlhost twice: its ratio to itself is the control. EnvPool needs packages of assets, which pip installs with
+it; a virtual environment of its own keeps .venv as it is:
 
-    python3 -m venv pool && pool/bin/pip install envpool ./sdk/python && pool/bin/python bench/python/gym_bench.py
-
-All get the same actions ready made; rlhost's side is driven from Python here too."""
+    python3 -m venv pool && pool/bin/pip install envpool ./sdk/python && pool/bin/python bench/python/gym_bench.py"""
 
 import argparse
-import pathlib
 import statistics
-import sys
 import time
 
 import gymnasium
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sdk" / "python" / "tests"))
-from envhost import Blocks, EnvHost, layout  # noqa: E402
+import rlhost
 
 STEPS = 64
-STEP = 0xFF22
-
-
-def ours(use, workers, envs, seconds):
-    """Env steps/s of that many workers that share blocks."""
-    hosts = [EnvHost(use, envs, first_column=envs * i, block_envs=envs * workers) for i in range(workers)]
-    try:
-        shape = hosts[0].spec.tensors[1].shape
-        blocks = Blocks(1, *layout(STEPS, envs * workers, ("f32", shape)), 2)
-        rng = numpy.random.default_rng(1)
-        for i, host in enumerate(hosts):
-            host.share(blocks)
-            assert host.bind(blocks, 0) is None
-            assert host.reset(0, [envs * i + n for n in range(envs)]) is None
-        for block in blocks.columns:
-            block["action"][:] = rng.integers(0, hosts[0].spec.actions, block["action"].shape)
-        play(hosts, blocks, 0)  # warms up
-        begun, played = time.perf_counter(), 0
-        while time.perf_counter() - begun < seconds:
-            played += 1
-            play(hosts, blocks, played % 2)
-        return played * STEPS * envs * workers / (time.perf_counter() - begun)
-    finally:
-        for host in hosts:
-            host.host.close()
-
-
-def play(hosts, blocks, index):
-    for host in hosts:
-        host.bind(blocks, index)
-    for t in range(STEPS):
-        for host in hosts:
-            host.ask(STEP, t)
-        for host in hosts:
-            if complaint := host.answer():
-                raise RuntimeError(complaint)
-
-
 SAME_STEP = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}  # as ours
 
 
 def asynchronous(use, envs):
-    return gymnasium.vector.AsyncVectorEnv([lambda: gymnasium.make(use)] * envs, **SAME_STEP)
+    return gymnasium.vector.AsyncVectorEnv([lambda: gymnasium.make(use)] * envs, **SAME_STEP) if envs <= 128 else None
 
 
 def synchronous(use, envs):
     return gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(use)] * envs, **SAME_STEP)
+
+
+def vectorised(use, envs):
+    """None where Gymnasium has no vectorised form of the environment."""
+    if gymnasium.spec(use).vector_entry_point is None:
+        return None
+    return gymnasium.make_vec(use, envs, vectorization_mode="vector_entry_point")
 
 
 def pool(use, envs):
@@ -82,19 +48,25 @@ def pool(use, envs):
     return envpool.make_gymnasium(use, num_envs=envs) if use in envpool.list_all_envs() else None
 
 
-def theirs(make, use, envs, seconds):
+PEERS = {"rlhost again": None, "AsyncVectorEnv": asynchronous, "SyncVectorEnv": synchronous, "vectorised": vectorised, "EnvPool": pool}
+
+
+def rate(vector, seconds):
     """Env steps/s of a vector environment; nan where there is none."""
-    vector = make(use, envs)
     if vector is None:
         return float("nan")
     try:
         vector.reset()
+        space = getattr(vector, "single_action_space", None) or vector.action_space
         rng = numpy.random.default_rng(1)
-        actions = rng.integers(0, gymnasium.make(use).action_space.n, (STEPS, envs))
+        envs = len(vector.reset()[0])
+        shape = (STEPS, envs, *space.shape)
+        actions = rng.integers(0, space.n, shape) if hasattr(space, "n") else rng.uniform(-1, 1, shape).astype("f4")
         begun, played = None, 0
         while begun is None or time.perf_counter() - begun < seconds:
             for row in actions:
-                vector.step(row)
+                for read in vector.step(row)[:4]:
+                    read.max()
             if begun is None:
                 begun = time.perf_counter()
             else:
@@ -104,25 +76,28 @@ def theirs(make, use, envs, seconds):
         vector.close()
 
 
-PEERS = {"AsyncVectorEnv": asynchronous, "SyncVectorEnv": synchronous, "EnvPool": pool}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("env", nargs="*", default=["CartPole-v1", "Acrobot-v1"])
+    parser.add_argument("env", nargs="*", default=["CartPole-v1", "Acrobot-v1", "CartPole-v1=cartpole@1"])
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cases", default="1x1,2x1,2x8,1x64,2x64", help="workers x environments of each")
+    parser.add_argument("--copy", action="store_true", help="let rlhost copy its arrays, as is its default")
     args = parser.parse_args()
     print("env, workers x envs: rlhost env steps/s; of each peer its own, and the median ratio of rounds (least-most)")
-    for use in args.env:
+    for both in args.env:
+        use, _, own = both.partition("=")
+        own = own or use
         for workers, envs in (map(int, case.split("x")) for case in args.cases.split(",")):
+            def ours(_, envs):
+                return rlhost.make_vec(own, envs, workers=workers, copy=args.copy)
+
             rounds = []
             for _ in range(args.rounds):
-                rates = [theirs(make, use, workers * envs, args.seconds) for make in PEERS.values()]
-                rounds.append([ours(use, workers, envs, args.seconds), *rates])
+                rates = [rate((make or ours)(use, workers * envs), args.seconds) for make in PEERS.values()]
+                rounds.append([rate(ours(use, workers * envs), args.seconds), *rates])
             mine, *peers = zip(*rounds)
-            print(f"{use} {workers} x {envs}: {statistics.median(mine):,.0f}", flush=True)
+            print(f"{both} {workers} x {envs}: {statistics.median(mine):,.0f}", flush=True)
             for name, rates in zip(PEERS, peers):
                 ratios = [a / b for a, b in zip(mine, rates)]
                 if not numpy.isnan(ratios).any():

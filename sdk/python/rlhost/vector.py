@@ -84,6 +84,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._same_step, self._row = autoreset == "same_step", ready["row"]
         self._starts = [_start(leaf) for leaf in _leaves(self.single_action_space)]
+        self._plain = self._starts == [None] and self._actions[0][0].shape == self.action_space.shape
         self._waiting = False
 
     def _start(self, source: str, autoreset: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -182,9 +183,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not self._begun:
             raise gymnasium.error.ResetNeeded("call reset before step")
         into = self._actions[self._row]
-        for column, start, given in zip(into, self._starts, _leaves(actions), strict=True):
-            column[...] = numpy.reshape(given if start is None else given - start, column.shape)
-        self._ask(_native.LINK_ENV_STEP, 0)
+        if self._plain and isinstance(actions, numpy.ndarray):
+            into[0][...] = actions
+        else:
+            for column, start, given in zip(into, self._starts, _leaves(actions), strict=True):
+                column[...] = numpy.reshape(given if start is None else given - start, column.shape)
+        self._ask(_LINK_STEP, 0)
 
     def recv(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the step: the second half of step."""
@@ -212,12 +216,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return x.copy() if self._copy else x
 
     def _observed(self, columns: list[numpy.ndarray]) -> Any:
-        return _gathered(self.observation_space, iter(columns), self._copy)
+        space, first = self.observation_space, columns[0]
+        if first.dtype == space.dtype and first.shape == space.shape:  # the common case, a Box of f32
+            return first.copy() if self._copy else first
+        return _gathered(space, iter(columns), self._copy)
 
     def _ask(self, slot: int, kind: int) -> None:
         if self._waiting:
             raise gymnasium.error.AlreadyPendingCallError("an answer is awaited: call recv first", "step")
-        self._requests.put(_STEP if slot == _native.LINK_ENV_STEP else bytes(_native.Message(slot=slot, kind=kind)))
+        self._requests.put(_STEP if slot == _LINK_STEP else bytes(_native.Message(slot=slot, kind=kind)))
         self._waiting = True
 
     def _answer(self) -> _native.Message:
@@ -244,7 +251,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._words.close()
 
 
-_STEP = bytes(_native.Message(slot=_native.LINK_ENV_STEP))
+_LINK_STEP = _native.LINK_ENV_STEP
+_STEP = bytes(_native.Message(slot=_LINK_STEP))
 
 
 def _start(space: spaces.Space[Any]) -> Any:
