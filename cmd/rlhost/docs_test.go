@@ -256,6 +256,9 @@ func (s *pageScript) command(b *codeBlock, command string) {
 		at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "./") })
 		s.say("cd $ROOT\nexec go list %s\ncd $WORK", words[at])
 	case strings.HasSuffix(name, "python"):
+		if slices.ContainsFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == words[1] }) {
+			return // a block of the page, which runs where it stands
+		}
 		s.say("exec $RLHOST_PYTHON -m ast $ROOT/%s", words[1])
 	case strings.HasSuffix(name, ".py"):
 		s.say("exec $RLHOST_PYTHON -m ast $ROOT/%s", name)

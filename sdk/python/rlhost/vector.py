@@ -84,7 +84,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._same_step, self._row = autoreset == "same_step", ready["row"]
         self._starts = [_start(leaf) for leaf in _leaves(self.single_action_space)]
-        self._plain = self._starts == [None] and self._actions[0][0].shape == self.action_space.shape
+        self._plain = len(self._starts) == 1 and self._starts[0] is None and self._actions[0][0].shape == self.action_space.shape
         self._waiting = False
 
     def _start(self, source: str, autoreset: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
