@@ -117,8 +117,6 @@ func (d *Dist) Scaled() bool {
 	return d.Bounds.Rescale || d.Gaussian != nil && d.Gaussian.Squash != head.Free
 }
 
-func finite(x float32) bool { return x-x == 0 }
-
 // within describes start and bounds for Lines.
 func (d *Dist) within() string {
 	switch {

@@ -16,8 +16,6 @@ var (
 	ErrActionRange = errors.New("stored action out of range or masked out")
 	// ErrFlag: a flag of a row, such as whether it ended an episode, is neither 0 nor 1. Guests and native plugins can rewrite it.
 	ErrFlag = errors.New("neither 0 nor 1")
-	// ErrNotFinite: a number that enters learning is infinite or not a number.
-	ErrNotFinite = errors.New("not a finite number")
 )
 
 // Dataset is one learner round: whole blocks of one shape, in order of their first environment, leased by the

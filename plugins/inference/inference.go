@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -132,8 +133,16 @@ func (inf *Inference) load(h hostabi.Handle) error {
 	if err != nil {
 		return err
 	}
+	if err := inf.network.CheckFinite(w); err != nil {
+		return &table.Error{Code: CodeNotFinite, Err: err,
+			Reason: fmt.Sprintf("the learner published version %d of the policy with numbers that are not finite: %v", w.Version, err),
+			Help:   "look at the loss and the rewards that the learner learned from before; a smaller learning rate or clipped gradients keep it finite"}
+	}
 	return inf.hold(w, lease.Bytes())
 }
+
+// CodeNotFinite is the code of published parameters that are not finite; rlhost explain has its page.
+const CodeNotFinite = "R015"
 
 // act queues a request.
 func (inf *Inference) act(m *hostabi.Message) {

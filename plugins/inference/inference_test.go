@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -30,6 +31,7 @@ type rig struct {
 	blocks    []trajectory.Trajectory
 	handles   []hostabi.Handle
 	replies   []hostabi.Message
+	spoil     func(policy.Weights) // of weights before they are published, or nil
 }
 
 // Shape of the blocks.
@@ -117,6 +119,9 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 			t.Fatal(err)
 		}
 		copy(w.Params, policy.Init(&n, version))
+		if r.spoil != nil {
+			r.spoil(w)
+		}
 	})
 }
 
@@ -315,6 +320,22 @@ func TestInference_RefusesWeightsOfAnotherNetwork(t *testing.T) {
 	r.publish(t, other.Network(), 1)
 	if err := r.Settle(); err == nil || !strings.Contains(err.Error(), "parameters") {
 		t.Errorf("got %v, want the number of parameters", err)
+	}
+}
+
+// Whatever a learner publishes, nothing acts with numbers that are not finite.
+func TestInference_NamesThePublishedTensorThatIsNotFinite(t *testing.T) {
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		r := newRig(t, New(), 1, 1024)
+		r.spoil = func(w policy.Weights) { w.Params[len(w.Params)-1] = float32(x) }
+		r.publish(t, r.network, 3)
+		var told *table.Error
+		params := r.network.Params()
+		last := params[len(params)-1].Name
+		if err := r.Settle(); !errors.As(err, &told) || told.Code != CodeNotFinite || !errors.Is(err, policy.ErrNotFinite) ||
+			!strings.Contains(err.Error(), "version 3") || !strings.Contains(err.Error(), last) {
+			t.Errorf("%v: %v, want %s with version 3 and tensor %s", x, err, CodeNotFinite, last)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ class Odd(gymnasium.Env):
         if isinstance(self.observation_space, spaces.Tuple):
             wrong = self.fail == "part" and self.count == 2
             return self.count, {"eye": numpy.full(3 if wrong else 2, self.count, numpy.uint8), "place": numpy.array([self.count / 2])}
-        if self.fail == "scalar" and self.count == 2:
+        if self.count == 2 and (self.fail == "scalar" or self.fail == "late" and self.resets > 20):
             return 0.5
         if self.fail == "outside":
             return numpy.full(self.observation_space.shape, 2e6)
@@ -75,6 +75,8 @@ class Odd(gymnasium.Env):
         if isinstance(action, tuple):
             action = numpy.append(action[1]["arm"], action[0])
         total = "much" if self.fail == "reward" and self.count == 3 else float(numpy.sum(action))
+        if self.fail == "array":
+            total = numpy.array([total])
         return self.observe(), total, self.count == 5, False, {"action_mask": [1, 0, 1]} if self.fail == "mask" else self.info()
 
 

@@ -15,7 +15,7 @@ import numpy
 from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
 from rlhost import spec
 from rlhost.control import Refusal
-from rlhost.gymnasium.batch import Batch
+from rlhost.gymnasium.batch import Batch, told
 from rlhost.gymnasium.source import SEED_MASK, Source
 
 STEPS = 64
@@ -337,6 +337,32 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.reset())
         self.assertIsNone(worker.step(0))
         self.assertRegex(worker.step(1)[2], r"the observation has shape \(\), its space \(2, 3\)")
+
+    def test_a_wrong_shape_is_a_fault_however_late(self):
+        worker, _ = self.begin(args={"fail": "late"}, envs=2)
+        self.assertIsNone(worker.reset())
+        for step in range(200):
+            if complaint := worker.step(step % 8):
+                self.assertGreater(step, 64)
+                self.assertRegex(complaint[2], r"the observation has shape \(\), its space \(2, 3\)")
+                return
+        self.fail("a scalar was repeated")
+
+    def test_a_reset_without_seed_is_told_what_it_lacks(self):
+        class Old(gymnasium.Env):
+            def reset(self):
+                return None
+        try:
+            Old().reset(seed=1)
+        except TypeError as e:
+            self.assertIn("def reset(self, seed=None, options=None)", told(e, Old(), "reset"))
+
+    def test_a_reward_may_be_an_array_of_one_element(self):
+        worker, block = self.begin(args={"fail": "array"}, envs=2)
+        block["action"][0] = [1, -1]
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertEqual(block["reward"][0].tolist(), [1, -1])
 
     def test_a_part_of_another_shape_is_a_fault(self):
         worker, _ = self.begin(args={"observation": "tuple", "fail": "part"})

@@ -31,6 +31,7 @@ class EnvFault(Exception):
 
 
 _UNPACKING = re.compile(r"(not enough|too many) values to unpack \(expected (\d)(?:, got (\d+))?\)")
+_UNSEEDED = re.compile(r"reset\(\) got an unexpected keyword argument '(seed|options)'")
 _RETURNS = {"step": ("5", "observation, reward, terminated, truncated, info"), "reset": ("2", "observation, info")}
 
 
@@ -47,6 +48,8 @@ def told(error: BaseException, of: Any = None, call: str = "") -> str:
             got = f", and returns {unpacking[3]}" if unpacking[3] else ""
             text = f"{call} must return {count} values (Gymnasium 0.26){got}: {names}"
         own = _defined(of, call)
+    if call == "reset" and _UNSEEDED.search(text):
+        text += ": reset takes seed and options since Gymnasium 0.26: def reset(self, seed=None, options=None)"
     at = own or frames
     return f"{text} ({os.path.basename(at[-1][0])}:{at[-1][1]})" if at else text
 
@@ -188,7 +191,10 @@ class Batch:
                 terminations.append(terminated)
                 truncations.append(truncated)
                 i += 1
-            block.reward[t] = rewards
+            try:
+                block.reward[t] = rewards
+            except (TypeError, ValueError):  # of arrays with one element
+                block.reward[t] = [numpy.asarray(r).item() for r in rewards]
             block.terminated[t] = terminations
             block.truncated[t] = truncations
         except (Exception, SystemExit) as e:

@@ -37,14 +37,33 @@ class Observations:
     def writer(self, columns: Sequence[numpy.ndarray], t: int) -> Callable[[int, Any], None]:
         """Returns a function that writes what an environment observes to its place in step t of each column."""
         if self.whole:
-            return columns[0][t].__setitem__
-        parts = [(column[t], keys) for column, (keys, _) in zip(columns, self.parts)]
+            whole, shape = columns[0][t], self.parts[0][1].shape
+
+            if not shape:
+                return whole.__setitem__
+
+            def write_whole(env: int, obs: Any) -> None:
+                if (obs.shape if isinstance(obs, numpy.ndarray) else numpy.shape(obs)) != shape:  # it would be repeated
+                    raise misshapen(obs, (), shape)
+                whole[env] = obs
+
+            return write_whole
+        parts = [(column[t], keys, space.shape) for column, (keys, space) in zip(columns, self.parts)]
 
         def write(env: int, obs: Any) -> None:
-            for column, keys in parts:
-                column[env] = part_of(obs, keys)
+            for column, keys, shape in parts:
+                part = part_of(obs, keys)
+                if shape and numpy.shape(part) != shape:
+                    raise misshapen(part, keys, shape)
+                column[env] = part
 
         return write
+
+
+def misshapen(part: Any, keys: tuple[Any, ...], shape: tuple[int, ...] | None) -> ValueError:
+    """The error of an observation, or a part of one, that does not have the shape of its space."""
+    of = f" of {'/'.join(map(str, keys))}" if keys else ""
+    return ValueError(f"the observation{of} has shape {numpy.shape(part)}, its space {shape}")
 
 
 def part_of(obs: Any, keys: tuple[Any, ...]) -> Any:

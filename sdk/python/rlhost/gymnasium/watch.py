@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from gymnasium import spaces
 
-from .observations import part_of
+from .observations import misshapen, part_of
 
 if TYPE_CHECKING:
     from .source import Source
@@ -53,7 +53,7 @@ class Watch:
         for keys, space in self._boxes:
             part = numpy.asarray(part_of(obs, keys))
             if part.shape != space.shape:
-                raise ValueError(f"the observation{_at(keys)} has shape {part.shape}, its space {space.shape}")
+                raise misshapen(part, keys, space.shape)
             yield keys, space, part
 
     def _say(self, what: str, text: str) -> None:
