@@ -69,13 +69,14 @@ func Map(v Value, skip ...string) map[string]any {
 	m := make(map[string]any, len(keys))
 	for _, key := range keys {
 		if !slices.Contains(skip, key) {
-			m[key] = bare(v.Key(key))
+			m[key] = Bare(v.Key(key))
 		}
 	}
 	return m
 }
 
-func bare(v Value) any {
+// Bare returns a value as maps, lists and scalars.
+func Bare(v Value) any {
 	if _, ok := v.Keys(); ok {
 		return Map(v)
 	}
@@ -85,7 +86,7 @@ func bare(v Value) any {
 	}
 	list := make([]any, len(items))
 	for i, item := range items {
-		list[i] = bare(item)
+		list[i] = Bare(item)
 	}
 	return list
 }

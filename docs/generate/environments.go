@@ -135,7 +135,11 @@ const examplesIntro = "These have sources in the repository and are not built in
 	"Build one with `go run ./examples/plugins/build FOLDER`, and name it by its path."
 
 const pythonIntro = "`use = \"gymnasium:ID\"` runs an environment of Gymnasium, and `use = \"pettingzoo:MODULE\"` one of PettingZoo.\n" +
-	"Both need Python and the package of [sdk/python](../../sdk/python/README.md); the [tutorial](../start/gymnasium.md) shows how."
+	"Both need Python and the package of [sdk/python](../../sdk/python/README.md); the [tutorial](../start/gymnasium.md) shows how.\n\n" +
+	"Their `args` go to `gymnasium.make`, but for two of `gymnasium:`.\n" +
+	"`drop = [\"mission\"]` leaves parts of a Dict observation out.\n" +
+	"`gym_wrap = [\"minigrid.wrappers:ImgObsWrapper\"]` lists wrappers of Gymnasium, the innermost first; a table such as\n" +
+	"`{ use = \"gymnasium.wrappers:FrameStackObservation\", stack_size = 4 }` has a wrapper's arguments."
 
 const wrappersIntro = "The key `wrap` of an environment is a list of tables, each with one of these keys.\n" +
 	"The first one is next to the environment, and the policy sees the output of the last one."

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -118,7 +119,8 @@ func (r *envReader) envTables() {
 		d.decode(&f) // errors have been noted
 		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
-			r.check.flatten(a, "env."+name+".args", "", f.Args)
+			_, _, native := SplitUse(f.Use)
+			r.check.flatten(a, "env."+name+".args", "", native, f.Args)
 		}
 		r.checkUse(n, name, f.Use)
 		r.check.checkSHA(n, f.SHA256)
@@ -255,8 +257,8 @@ func (r *envReader) checkRuntime(n *node, f *envFile) {
 	}
 }
 
-// flatten turns nested tables of scalars into strings by dotted key.
-func (k *checker) flatten(n *node, path, prefix string, into map[string]string) {
+// flatten turns nested tables of scalars into strings by dotted key, and with lists also lists, into JSON.
+func (k *checker) flatten(n *node, path, prefix string, lists bool, into map[string]string) {
 	if n.kind != tableNode {
 		k.wrong(n, path, "a table", "")
 		return
@@ -275,7 +277,11 @@ func (k *checker) flatten(n *node, path, prefix string, into map[string]string) 
 			into[key] = strconv.FormatBool(v)
 		default:
 			if child.kind == tableNode {
-				k.flatten(child, path+"."+name, key+".", into)
+				k.flatten(child, path+"."+name, key+".", lists, into)
+				continue
+			}
+			if text, err := json.Marshal(table.Bare(child)); lists && child.kind == arrayNode && err == nil {
+				into[key] = string(text)
 				continue
 			}
 			k.wrong(child, path+"."+name, "a string, a number, true, false or a table of these", "")

@@ -73,10 +73,8 @@ def _maker(env: pipelines.Env, args: dict[str, Any]) -> Callable[[], Any]:
     kind, _, name = use.partition(":")
     if kind != "gymnasium":
         raise TypeError(f"{use} is no environment of Gymnasium: leave env out, and the host plays the one of the policy's run")
-    import gymnasium
-
-    from .gymnasium.source import maker, registered
-    return lambda: gymnasium.make(maker(registered(name)), **args)
+    from .gymnasium.source import Maker
+    return Maker(name, args).make
 
 
 class _Game:

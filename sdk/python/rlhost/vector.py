@@ -72,7 +72,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 raise VecError(f"{use} has several agents: make_vec is for one agent an environment")
             self._block = mmap.mmap(files[0], ready["offset"] + ready["bytes"])
             self._lay_out(ready, described)
-            self._make_spaces(env, use, args, described)
+            self._make_spaces(use, args, described)
         except BaseException:
             self.close_extras()
             raise
@@ -145,12 +145,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         infos = described.of_role(spec.INFO)
         self._infos = [[(t.path or numbered("info", i), whole[numbered("info", i)][row]) for i, t in enumerate(infos)] for row in range(rows)]
 
-    def _make_spaces(self, env: pipelines.Env, use: str, args: Mapping[str, Any] | None, described: spec.EnvSpec) -> None:
+    def _make_spaces(self, use: str, args: Mapping[str, Any] | None, described: spec.EnvSpec) -> None:
         """The spaces of one environment: those that Gymnasium's has, or those that the description says."""
         kind, _, name = use.partition(":")
         if kind == "gymnasium":
-            from .gymnasium.source import maker, registered
-            made = env(**(args or {})) if callable(env) else gymnasium.make(maker(registered(name)), **(args or {}))
+            from .gymnasium.source import Maker
+            made = Maker(name, args or {}).make()
             self.single_observation_space, self.single_action_space, self.spec = made.observation_space, made.action_space, made.spec
             made.close()
         else:

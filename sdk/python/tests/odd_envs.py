@@ -18,6 +18,7 @@ class Odd(gymnasium.Env):
             "binary": spaces.MultiBinary(3),
             "choices": spaces.MultiDiscrete([5, 6], start=[3, 3]),
             "starts": spaces.MultiDiscrete([5, 6], start=[3, 4]),
+            "mission": spaces.Dict({"place": spaces.Box(0, 9, (1,)), "words": spaces.Text(30)}),
             "tuple": spaces.Tuple([spaces.Discrete(9), spaces.Dict({"place": spaces.Box(0, 9, (1,)), "eye": spaces.Box(0, 9, (2,), numpy.uint8)})]),
         }[observation]
         self.action_space = {
@@ -34,6 +35,8 @@ class Odd(gymnasium.Env):
             return self.count % 5 - 1
         if isinstance(self.observation_space, spaces.MultiBinary):
             return numpy.array([self.count % 2, 0, self.count % 2], numpy.int8)
+        if isinstance(self.observation_space, spaces.Dict):
+            return {"place": numpy.array([self.count], "f4"), "words": "go there"}
         if isinstance(self.observation_space, spaces.MultiDiscrete):
             return numpy.array([3, 3 + self.count % 4], numpy.int64)
         if isinstance(self.observation_space, spaces.Tuple):

@@ -16,7 +16,7 @@ from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
 from rlhost import spec
 from rlhost.control import Refusal
 from rlhost.gymnasium.batch import Batch, told
-from rlhost.gymnasium.source import SEED_MASK, Source
+from rlhost.gymnasium.source import SEED_MASK, Source, Unusable
 
 STEPS = 64
 ODD = {"PYTHONPATH": str(pathlib.Path(__file__).parent)}
@@ -356,6 +356,22 @@ class StepTest(unittest.TestCase):
             Old().reset(seed=1)
         except TypeError as e:
             self.assertIn("def reset(self, seed=None, options=None)", told(e, Old(), "reset"))
+
+    def test_wrappers_of_gymnasium_and_parts_that_are_dropped(self):
+        flat = "gymnasium.wrappers:FlattenObservation"
+        for args, shape in (({"gym_wrap": json.dumps([flat])}, (6,)), ({"gym_wrap": flat}, (6,)),
+                            ({"gym_wrap": json.dumps([flat, {"use": "gymnasium.wrappers:FrameStackObservation", "stack_size": 3}])}, (3, 6))):
+            with self.subTest(args):
+                source = Source("odd_envs:Odd-v0", args)
+                self.assertEqual(source.spec.tensor(spec.OBSERVATION).shape, shape)
+        kept = Source("odd_envs:Odd-v0", {"observation": "mission", "drop": json.dumps(["words"])})
+        self.assertEqual([t.path for t in kept.spec.of_role(spec.OBSERVATION)], ["place"])
+        self.assertNotEqual(kept.hash, Source("odd_envs:Odd-v0", {"observation": "tuple"}).hash)
+        for args, text in (({"gym_wrap": "gymnasium.wrappers:Nothing"}, "AttributeError"), ({"gym_wrap": "nowhere:Class"}, "ModuleNotFoundError"),
+                           ({"gym_wrap": "FlattenObservation"}, 'want "module:Class"'), ({"drop": "place"}, "want some of the parts of a Dict"),
+                           ({"observation": "mission", "drop": '["place", "words"]'}, "but not all"), ({"observation": "mission", "drop": "name"}, "place, words")):
+            with self.subTest(args), self.assertRaisesRegex(Unusable, text):
+                Source("odd_envs:Odd-v0", args)
 
     def test_a_reward_may_be_an_array_of_one_element(self):
         worker, block = self.begin(args={"fail": "array"}, envs=2)

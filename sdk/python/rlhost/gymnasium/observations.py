@@ -28,7 +28,10 @@ class Observations:
         """The tensors of a role: the observations, or the last ones of an episode."""
         made = []
         for index, (keys, space) in enumerate(self.parts):
-            tensor = describe(role, space)
+            try:
+                tensor = describe(role, space)
+            except TypeError as e:
+                raise TypeError(f"{e} as {'/'.join(map(str, keys))!r}" if keys else str(e)) from None
             tensor.path, tensor.index = "/".join(map(str, keys)), index
             tensor.pair = index if role == spec.FINAL_OBSERVATION else 0
             made.append(tensor)

@@ -30,8 +30,8 @@ from .tensors import box, common_start
 # 32 bits, such as numpy.random.seed.
 SEED_MASK = 0xFFFFFFFF
 
-_WRAP = ("wrap it in one that has a Box, such as gymnasium.wrappers.FlattenObservation, register that, and use "
-         '"gymnasium:your.module:YourEnv-v0"')
+_WRAP = ('leave a part of a Dict out by args = { drop = ["NAME"] }, or wrap the environment in one that has a Box, such as '
+         'args = { gym_wrap = ["gymnasium.wrappers:FlattenObservation"] }')
 
 
 # Packages that register environments when imported, by the prefix of the ids: module, name for pip.
@@ -48,16 +48,64 @@ class Unusable(ValueError):
         self.code = code
 
 
+class Maker:
+    """How environments are made: an id, or what "module:name" makes, with arguments. Of these two are ours: drop lists the
+    parts of a Dict that nobody learns from, and gym_wrap the wrappers around what is left, the innermost first, as "module:Class" or a
+    table of use and the wrapper's own arguments."""
+
+    def __init__(self, use: str, args: Mapping[str, Any]):
+        self.kwargs = dict(args)
+        self._wrappers = [wrapper(w) for w in listed(self.kwargs.pop("gym_wrap", []))]
+        self._dropped = listed(self.kwargs.pop("drop", []))
+        self._id = maker(registered(use))
+
+    def make(self, **how: Any) -> gymnasium.Env[Any, Any]:
+        """Makes one; how are arguments of gymnasium.make itself."""
+        env = gymnasium.make(self._id, **how, **self.kwargs)
+        if self._dropped:
+            env = self._without(env)
+        for made, args in self._wrappers:
+            env = made(env, **args)
+        return env
+
+    def _without(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        """The environment without the parts that are dropped."""
+        space = env.observation_space
+        if not isinstance(space, spaces.Dict) or not set(self._dropped) < set(space.spaces):
+            has = ", ".join(space.spaces) if isinstance(space, spaces.Dict) else str(space)
+            raise Unusable(f"drop = {self._dropped}: want some of the parts of a Dict, but not all; the observation is {has}")
+        return gymnasium.wrappers.FilterObservation(env, [name for name in space.spaces if name not in self._dropped])
+
+
+def listed(value: Any) -> list[Any]:
+    """A list; a value alone is a list of one."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def wrapper(given: Any) -> tuple[Any, dict[str, Any]]:
+    """A wrapper's class and its arguments."""
+    args = dict(given) if isinstance(given, Mapping) else {"use": given}
+    module, colon, name = str(args.pop("use", "")).rpartition(":")
+    try:
+        found = getattr(importlib.import_module(module), name) if colon else None
+    except (ImportError, AttributeError) as e:
+        raise Unusable(f"gym_wrap {given!r}: {type(e).__name__}: {e}", "E019") from e
+    if not callable(found):
+        raise Unusable(f'gym_wrap {given!r}: want "module:Class", or a table with use = "module:Class" and the arguments of the class', "E019")
+    return found, args
+
+
 class Source:
     """One registered environment with its arguments."""
 
     def __init__(self, use: str, args: dict[str, str] | None = None):
-        self.use, self.kwargs = use, keyword_arguments(args or {})
+        self.use, given = use, keyword_arguments(args or {})
+        self._maker = Maker(use, given)
         env = self.make(check=True)
         try:
             self.observation, self.action = env.observation_space, env.action_space
             self.limit = (env.spec.max_episode_steps if env.spec else None) or 0
-            self.hash = source_hash(env, gymnasium.__version__, self.use, self.kwargs)
+            self.hash = source_hash(env, gymnasium.__version__, self.use, given)
             self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
             first = first_info(env)
@@ -69,11 +117,10 @@ class Source:
 
     def make(self, check: bool = False) -> gymnasium.Env[Any, Any]:
         """Makes one environment; with check Gymnasium warns about its return values."""
-        if check:
-            self.use = registered(self.use)
-            self._id = maker(self.use)
         try:
-            return gymnasium.make(self._id, disable_env_checker=not check, **self.kwargs)
+            return self._maker.make(disable_env_checker=not check)
+        except Unusable:
+            raise
         except Exception as e:  # the environment's constructor may raise anything
             unknown = isinstance(e, (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv))
             raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}", "E010" if unknown else "E019") from e
