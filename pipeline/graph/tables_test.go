@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// Arguments of native environments may be lists, which they get as JSON; those of modules are scalars.
+// Arguments of native environments may be lists, which they get as JSON; arguments of modules are scalars.
 func TestParse_ListsAreArgumentsOfNativeEnvironments(t *testing.T) {
 	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
