@@ -43,8 +43,8 @@ type endEvent struct {
 	ParamsHash     string             `json:"params_hash"`             // empty if no dataset was learned from
 	ParamsHashes   map[string]string  `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
 	Kernels        string             `json:"kernels"`
-	Run            string             `json:"run"`
 	Folder         string             `json:"folder"` // of the run
+	Run            string             `json:"run"`
 }
 
 // reasonAborted is the reason of an end that no component gives.

@@ -47,8 +47,11 @@ func TestS14MetricsOfEnvironmentsAreMeansOverEpisodes(t *testing.T) {
 		if line["env/number"] != 8.5 || line["env/won"] != 0.25 || line["env/won/count"] != line["env/number/count"] {
 			t.Errorf("line %d: number %v, won %v; want the means over environments 1 to 16 of both splits, 8.5 and 0.25", n, line["env/number"], line["env/won"])
 		}
+		if line["env/reset/begun"] != 1 {
+			t.Errorf("line %d: begun %v at reset, want 1", n, line["env/reset/begun"])
+		}
 		for name := range line {
-			if strings.HasPrefix(name, "env/") && !strings.HasPrefix(name, "env/number") && !strings.HasPrefix(name, "env/won") {
+			if strings.HasPrefix(name, "env/") && !strings.HasPrefix(name, "env/reset/begun") && !strings.HasPrefix(name, "env/number") && !strings.HasPrefix(name, "env/won") {
 				t.Errorf("line %d has %s", n, name)
 			}
 		}

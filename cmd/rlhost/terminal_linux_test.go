@@ -224,7 +224,7 @@ func troubled(t *testing.T) string {
 // Patterns of whole lines.
 const (
 	startLine = `^[0-9:]{8} run runs/walk/0001  seed 1 `
-	liveLine  = `^[0-9:]{8}  env steps [0-9.]+[kMG]?  return `
+	liveLine  = `^[0-9:]{8}  env steps [0-9.]+[kMG]?(/[0-9.]+[kMG]?)?  (left [0-9hms]+  )?return `
 )
 
 // trainOnTerminal trains until some faults were warned of and progress was shown again, presses Ctrl-C, and returns all output to the terminal.

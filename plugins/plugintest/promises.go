@@ -196,8 +196,9 @@ func foreign(like env.Block) (*shm.Segment, env.Block, error) {
 	if err != nil {
 		return nil, env.Block{}, err
 	}
-	return segment, env.Block{Trajectory: trajectory.Trajectory{Schema: like.Schema, Mem: segment.Bytes()[:like.Schema.Bytes]},
-		Index: like.Index, FD: segment.FD()}, nil
+	tr := trajectory.Trajectory{Schema: like.Schema, Mem: segment.Bytes()[:like.Schema.Bytes]}
+	trajectory.Params{Trajectory: tr}.Clear()
+	return segment, env.Block{Trajectory: tr, Index: like.Index, FD: segment.FD()}, nil
 }
 
 // maskedReset resets every second environment in the middle of its episode.

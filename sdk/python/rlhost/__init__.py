@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
-    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error", "Evaluation",
-    "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan", "Message",
-    "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue", "Refused",
-    "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
-    "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
-    "serve", "train",
+    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
+    "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan",
+    "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue", "Refused",
+    "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor", "TimedOut", "TrainedRun",
+    "TrainedRuns", "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena",
+    "handle_block", "handle_generation", "load", "make_vec", "serve", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
