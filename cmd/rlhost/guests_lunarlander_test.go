@@ -101,7 +101,8 @@ func widened(from []float32) golden.State {
 func TestLunarLander_RefusesBrokenStates(t *testing.T) {
 	b := newGoldenBatch(t, loadGuest(t, newRuntime(t), lunarLander.file, nil), 2)
 	for range 30 {
-		b.fly("discrete", 2)
+		b.act(0, 2)
+		b.act(1, 2)
 		if _, err := b.Step(); err != nil {
 			t.Fatal(err)
 		}
