@@ -143,7 +143,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "FINAL_NAN", false, "A01", envcheck.Failed, "final_obs element 1, of the last observation of an episode, is NaN"},
 		{"bare.c", "ENDED_MASK", false, "E03", envcheck.Failed, "env 0 step 7 ends an episode under next_step, and element 0 of the mask after it is 0"},
 		{"bare.c", "RANGE_MOVES", false, "D09", envcheck.Failed, "stepped in parts, env "},
-		{"bare.c", "BIND_BEGINS", false, "D10", envcheck.Failed, "bound again before each step, env 0 differs from step "},
+		{"bare.c", "BIND_BEGINS", false, "D10", envcheck.Failed, "in another block from each step to the next, env 0 differs from step "},
 		{"bare.c", "READS_BACK", false, "D11", envcheck.Failed, "other values lie over what it wrote before each step: step 1: env 0 after rl_step: environment wrote"},
 		{"bare.c", "DRAW_MOVES", false, "R01", envcheck.Failed, "with a picture after each step, env "},
 		{"bare.c", "DRAW_SHORT", false, "R01", envcheck.Failed, "a picture of 23 bytes, want 24 for 4 × 2 pixels"},

@@ -37,6 +37,8 @@ type DriverOptions struct {
 	Options
 	// Rows is how many steps are made before the last row is copied to the front; 0 means DriverRows.
 	Rows int
+	// Blocks is how many blocks there are: 0 means one, and Move needs two.
+	Blocks int
 	// Layout of the observations.
 	SoA bool
 	// Margin is how many more environments each row has room for on both sides of the driver's own. Nothing may
@@ -52,6 +54,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 		o.Rows = DriverRows
 	}
 	spec := p.Spec()
+	o.Blocks = max(o.Blocks, 1)
 	if o.Autoreset == 0 {
 		o.Autoreset = spec.PickAutoreset()
 	}
@@ -66,7 +69,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 			return nil, err
 		}
 	}
-	if err := CheckMemory(p, 1, whole); err != nil {
+	if err := CheckMemory(p, o.Blocks, whole); err != nil {
 		return nil, err
 	}
 	env, err := p.NewEnv(o.Options)
@@ -75,7 +78,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	}
 	s := &Driver{Env: env, whole: whole, mode: o.Autoreset}
 	s.born = slices.DeleteFunc(schema.Figures(), func(f trajectory.Figure) bool { return !f.AtBegin })
-	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: whole.Bytes, Schema: whole})
+	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: o.Blocks, BlockBytes: whole.Bytes, Schema: whole})
 	if err != nil {
 		return nil, errors.Join(err, env.Close())
 	}
@@ -92,11 +95,26 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 
 // Block returns the block, for another process that reads and writes it.
 func (s *Driver) Block() Block {
-	return Block{Trajectory: s.tr, FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())}
+	return Block{Trajectory: s.tr, Index: uint32(s.loan.Block()), FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())}
 }
 
 // Bind binds the block again, after Renew or Restore of the environment.
 func (s *Driver) Bind() error { return s.Env.Bind(s.Block()) }
+
+// Move lets the environments continue in the driver's other block, whose first row gets what they observe now. The views that methods have
+// returned are of the block before, which may be overwritten.
+func (s *Driver) Move() error {
+	loan, err := s.arena.Loan()
+	if err != nil {
+		return err
+	}
+	next := trajectory.Trajectory{Schema: s.tr.Schema, Mem: loan.Bytes()}
+	trajectory.Params{Trajectory: next}.Clear()
+	next.CopyObserved(0, s.tr, s.t)
+	before := s.loan
+	s.loan, s.tr, s.t = loan, next, 0
+	return errors.Join(s.Bind(), before.Abort())
+}
 
 // Reset starts new episodes, everywhere or where mask is not 0, and checks the observations.
 func (s *Driver) Reset(mask []uint8, seeds []uint64) error {

@@ -151,7 +151,7 @@ func (d *decoder) fill(v Value, key string, into reflect.Value, bytes bool) {
 	case reflect.Slice:
 		d.fillSlice(v, key, into)
 	case reflect.Interface:
-		if value := Bare(v); value != nil {
+		if value := bare(v); value != nil {
 			into.Set(reflect.ValueOf(value))
 		}
 	default:

@@ -69,14 +69,17 @@ func Map(v Value, skip ...string) map[string]any {
 	m := make(map[string]any, len(keys))
 	for _, key := range keys {
 		if !slices.Contains(skip, key) {
-			m[key] = Bare(v.Key(key))
+			m[key] = bare(v.Key(key))
 		}
 	}
 	return m
 }
 
-// Bare returns a value as maps, lists and scalars.
-func Bare(v Value) any {
+// JSON returns a value as JSON. Infinite numbers and NaN are an error.
+func JSON(v Value) ([]byte, error) { return json.Marshal(bare(v)) }
+
+// bare returns a value as maps, lists and scalars.
+func bare(v Value) any {
 	if _, ok := v.Keys(); ok {
 		return Map(v)
 	}
@@ -86,7 +89,7 @@ func Bare(v Value) any {
 	}
 	list := make([]any, len(items))
 	for i, item := range items {
-		list[i] = Bare(item)
+		list[i] = bare(item)
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -280,7 +279,7 @@ func (k *checker) flatten(n *node, path, prefix string, lists bool, into map[str
 				k.flatten(child, path+"."+name, key+".", lists, into)
 				continue
 			}
-			if text, err := json.Marshal(table.Bare(child)); lists && child.kind == arrayNode && err == nil {
+			if text, err := table.JSON(child); lists && child.kind == arrayNode && err == nil {
 				into[key] = string(text)
 				continue
 			}

@@ -69,8 +69,8 @@ func (k *checker) parts() (Verdict, string, error) {
 }
 
 func (k *checker) rebound() (Verdict, string, error) {
-	return k.again(run{envs: k.o.Envs, seed: k.o.Seed, rebound: true}, "bound again before each step, env %d differs from %s on",
-		"bit-equal when bound before each step")
+	return k.again(run{envs: k.o.Envs, seed: k.o.Seed, rebound: true}, "in another block from each step to the next, env %d differs from %s on",
+		"bit-equal in another block from each step to the next")
 }
 
 // pictures compares with a trace in which a picture of an environment is taken after each step.

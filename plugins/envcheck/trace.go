@@ -32,7 +32,7 @@ type run struct {
 	guarded bool
 	soa     bool // observations and masks lie [elem][env]
 	parts   bool // steps are made in parts, in another order each
-	rebound bool // the block is bound again before each step
+	rebound bool // another block is bound before each step
 	blind   bool // nothing can be read in a step that was written before
 	shown   bool // pictures are taken after each step
 }
@@ -192,6 +192,9 @@ func (w *recorder) open(envs int) (err error) {
 	if w.run.moved && w.driver != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently
 	}
+	if w.run.rebound {
+		o.Blocks = 2
+	}
 	w.guard = nil
 	if w.run.blind {
 		o.Rows = 3 // not more to lay canaries over
@@ -331,6 +334,11 @@ func carry(to, from *env.Driver) {
 
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
+	if w.run.rebound {
+		if err := w.driver.Move(); err != nil {
+			return err
+		}
+	}
 	first := w.run.first * w.driver.Schema().Agents
 	w.driver.Draw(func(index int) uint64 {
 		return env.Seed(w.checker.o.Seed+uint64(w.turn(index, step))*7919, first+index)
@@ -383,11 +391,6 @@ func (w *recorder) step(step int) error {
 
 // advance steps the environments and checks their writes.
 func (w *recorder) advance() error {
-	if w.run.rebound {
-		if err := w.driver.Bind(); err != nil {
-			return err
-		}
-	}
 	if w.run.blind {
 		return w.advanceBlind()
 	}

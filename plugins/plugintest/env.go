@@ -80,7 +80,9 @@ func (e *scripted) Bind(b env.Block) error {
 	if b.Schema == nil || b.Schema.Shape.Envs != e.options.Envs || len(b.Mem) < b.Schema.Bytes {
 		return fmt.Errorf("%w: %s: block %d has another shape", env.ErrUnsupported, e.options.Name, b.Index)
 	}
-	e.block, e.bound = b, true
+	if !e.bound || !e.plugin.script.Flaws.FirstBlock {
+		e.block, e.bound = b, true
+	}
 	return nil
 }
 

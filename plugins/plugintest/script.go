@@ -93,6 +93,7 @@ type Flaws struct {
 	MaskAfterEnd  bool    // the mask after an end is not all 1
 	NoFinalObs    bool    // same-step autoreset writes the last observation of the first episode alone
 	Allocates     bool    // each step allocates
+	FirstBlock    bool    // only the first block that is bound is used
 }
 
 // Elements of an observation.
