@@ -25,7 +25,7 @@ func TestDemo_MendsTheRewardInThreeWays(t *testing.T) {
 	testkit.Build(t, "../../cmd/rlhost", program)
 	cmd := exec.CommandContext(t.Context(), "hot-swap/run.sh", filepath.Join(dir, "out"))
 	cmd.Env = append(os.Environ(), "RLHOST="+program, "NOTICED=60000",
-		"SETTINGS=env.pole.args.work=500 run.stop.env_steps=200000 run.evaluation.episodes=10")
+		"SETTINGS=env.pole.args.work=2000 run.stop.env_steps=200000 run.evaluation.episodes=10")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
