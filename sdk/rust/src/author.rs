@@ -37,6 +37,9 @@ pub trait Env: Sized {
     /// i32 for discrete choices, f32 for a box; for several actions a struct, see `Spec::act`.
     type Action: Element;
     type Obs: Element;
+    /// How many elements an observation has, where that does not depend on arguments: small environments step faster then. 0 = only
+    /// the space in `spec` says it.
+    const OBS_ELEMS: usize = 0;
     /// Whether there is an action mask, which `mask` writes.
     const MASKED: bool = false;
     /// Whether the environment has a discount of its own, which takes the place of the learner's gamma.

@@ -8,8 +8,15 @@ use crate::memory::{self, Part, Rows, Tensor};
 use core::mem::{size_of, size_of_val};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The environment being stepped. Atomic, so that it is in memory when a trap ends the call.
-pub static CURRENT: AtomicU32 = AtomicU32::new(0);
+/// The environment being stepped, or the first of its group. Atomic, so that it is in memory when a trap ends the call.
+static CURRENT: AtomicU32 = AtomicU32::new(0);
+/// Which one of the group is being stepped; 0 outside of groups.
+static IN_GROUP: AtomicU32 = AtomicU32::new(0);
+
+/// The environment being stepped.
+pub fn current() -> u32 {
+    CURRENT.load(Ordering::Relaxed) + IN_GROUP.load(Ordering::Relaxed)
+}
 
 // Tensors in the order of the description.
 const ACTION: usize = 0;
@@ -32,8 +39,68 @@ const ROOM: usize = 256;
 /// How many agents an environment may have.
 const MAX_AGENTS: u32 = 4096;
 
+// Environments and rows of at most SMALL bytes are stepped in groups, at known offsets: an engine checks the highest address of each
+// tensor and not all. Where a step writes more, that counts for little and its code should not be there eight times.
+const SMALL: usize = 64;
+const GROUP: usize = 8;
+
+/// Whether environments are stepped in groups where their rows are packed.
+const fn is_small<E: Env>() -> bool {
+    let (state, row) = (size_of::<E>(), E::OBS_ELEMS * size_of::<E::Obs>());
+    let one = E::Action::DTYPE != 0 && E::Obs::DTYPE != 0 && !E::DISCOUNTED;
+    one && state > 0 && state <= SMALL && row > 0 && row <= SMALL
+}
+
+/// The rows that a step of environments of one agent reads and writes.
+struct Columns<E: Env> {
+    actions: Rows<E::Action>,
+    obs: Rows<E::Obs>,
+    rewards: Rows<f32>,
+    terminated: Rows<u8>,
+    truncated: Rows<u8>,
+}
+
+impl<E: Env> Columns<E> {
+    /// Whether all are packed, with one action each.
+    fn are_packed(&self) -> bool {
+        let flags = self.terminated.is_packed(1) && self.truncated.is_packed(1);
+        flags && self.actions.is_packed(1) && self.obs.is_packed(E::OBS_ELEMS) && self.rewards.is_packed(1)
+    }
+}
+
+/// Steps the environments from i on, the last one first, so that the first check of an address is the last one. A truncated flag is
+/// written next to a terminated one; see end_group.
+#[inline(always)]
+fn step_group<E: Env>(
+    in_group: &AtomicU32,
+    i: usize,
+    envs: &mut [E; GROUP],
+    rngs: &mut [Rng; GROUP],
+    columns: &Columns<E>,
+) {
+    let actions: &[E::Action; GROUP] = columns.actions.group(i);
+    let obs = columns.obs.elements(i * E::OBS_ELEMS, GROUP * E::OBS_ELEMS);
+    let rewards: &mut [f32; GROUP] = columns.rewards.group(i);
+    let terminated: &mut [u8; GROUP] = columns.terminated.group(i);
+    let truncated: &mut [u8; GROUP] = columns.truncated.group(i);
+    macro_rules! step {
+        ($($k:literal)*) => {$(
+            in_group.store($k, Ordering::Relaxed);
+            let row = &mut obs[$k * E::OBS_ELEMS..($k + 1) * E::OBS_ELEMS];
+            let step = envs[$k].step(&mut rngs[$k], &actions[$k..$k + 1], row);
+            let mut result = [step];
+            envs[$k].reward(&mut result);
+            rewards[$k] = result[0].reward;
+            terminated[$k] = step.terminated as u8;
+            truncated[$k] = step.truncated as u8;
+        )*};
+    }
+    step!(7 6 5 4 3 2 1 0);
+}
+
 pub struct Batch<E: Env> {
     envs: Vec<E>,
+    in_group: &'static AtomicU32, // IN_GROUP, whose address the compiler would have an engine check in each step
     rngs: Vec<Rng>,
     waiting: Vec<bool>,
     idle: usize,
@@ -167,6 +234,11 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
         if space.n as usize > (1 << 26) / elems {
             return Err(format!("{what}: impossible number of values {}", space.n));
         }
+    }
+    let elems = spec.obs.elems().unwrap_or(0);
+    if E::OBS_ELEMS > 0 && E::Obs::DTYPE != 0 && E::OBS_ELEMS != elems {
+        let known = E::OBS_ELEMS;
+        return Err(format!("observation: OBS_ELEMS is {known}, but its space has {elems} elements: make them equal"));
     }
     Ok(spec)
 }
@@ -379,6 +451,7 @@ impl<E: Env> Batch<E> {
         let masks = masked::<E>(&actions);
         Ok(Batch {
             envs,
+            in_group: &IN_GROUP,
             rngs: (0..n as u64).map(Rng::new).collect(),
             waiting: vec![true; count],
             idle: count,
@@ -583,7 +656,10 @@ impl<E: Env> Batch<E> {
         }
         if self.action.elems == 1 && space.start == 0 && space.n > 0 {
             let mut all = 0;
-            (first..end).for_each(|i| all |= actions.get(i).choice().unwrap_or(0));
+            match actions.is_packed(1) {
+                true => actions.elements(first, end - first).iter().for_each(|a| all |= a.choice().unwrap_or(0)),
+                false => (first..end).for_each(|i| all |= actions.get(i).choice().unwrap_or(0)),
+            }
             if all < space.n {
                 return true; // no action is larger than all of them put together
             }
@@ -665,8 +741,12 @@ impl<E: Env> Batch<E> {
         let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
         let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
         let (apart, respawn) = (SEVERAL && self.agents.apart, SEVERAL && self.agents.respawn);
-        let envs = self.envs[first..end].iter_mut().zip(&mut self.rngs[first..end]);
-        for (i, (env, rng)) in (first..end).zip(envs) {
+        let rest = match SEVERAL {
+            true => first,
+            false => self.run_groups(first, end, &Columns { actions, obs, rewards, terminated, truncated }),
+        };
+        let envs = self.envs[rest..end].iter_mut().zip(&mut self.rngs[rest..end]);
+        for (i, (env, rng)) in (rest..end).zip(envs) {
             CURRENT.store(i as u32, Ordering::Relaxed);
             if respawn {
                 let rows = self.last.rows(0).row(i);
@@ -695,13 +775,46 @@ impl<E: Env> Batch<E> {
         if !self.told.is_empty() {
             self.tell(t, first, end);
         }
-        for i in first..end {
+        for i in (first..rest).step_by(GROUP) {
+            self.end_group(i, obs, terminated.group(i), truncated.group(i));
+        }
+        for i in rest..end {
             if respawn {
                 self.end_respawn(i, obs.row(i), terminated.row(i), truncated.row(i));
             } else if apart {
                 self.end_apart(i, obs.row(i), terminated.row(i), truncated.row(i));
             } else if terminated.get(i) | truncated.get(i) != 0 {
                 self.end(i, obs.row(i));
+            }
+        }
+    }
+
+    /// Steps groups of environments from first on, where they are small and their rows packed, and returns the first one that is left.
+    #[inline(always)]
+    fn run_groups(&mut self, first: usize, end: usize, columns: &Columns<E>) -> usize {
+        if !is_small::<E>() || !columns.are_packed() {
+            return first;
+        }
+        let mut next = first;
+        while end - next >= GROUP {
+            let (envs, rngs) = (memory::chunk(&mut self.envs, next), memory::chunk(&mut self.rngs, next));
+            CURRENT.store(next as u32, Ordering::Relaxed);
+            step_group(self.in_group, next, envs, rngs, columns);
+            next += GROUP;
+        }
+        next
+    }
+
+    /// Ends those episodes of a group that are over, eight flags at a time.
+    #[inline(always)]
+    fn end_group(&mut self, i: usize, obs: Rows<E::Obs>, terminated: &[u8; GROUP], truncated: &mut [u8; GROUP]) {
+        if u64::from_ne_bytes(*terminated) | u64::from_ne_bytes(*truncated) == 0 {
+            return;
+        }
+        for k in 0..GROUP {
+            if terminated[k] | truncated[k] != 0 {
+                truncated[k] &= 1 - terminated[k];
+                self.end(i + k, obs.row(i + k));
             }
         }
     }

@@ -2,10 +2,9 @@
 
 use crate::abi;
 use crate::author::Env;
-use crate::batch::{self, Batch, CURRENT};
+use crate::batch::{self, Batch};
 use crate::memory;
 use core::cell::UnsafeCell;
-use core::sync::atomic::Ordering;
 use std::sync::Mutex;
 
 /// Text of the newest error, also of a panic.
@@ -138,7 +137,7 @@ impl<E: Env> Guest<E> {
     }
 
     pub fn current_env(&self) -> i32 {
-        CURRENT.load(Ordering::Relaxed) as i32
+        batch::current() as i32
     }
 }
 

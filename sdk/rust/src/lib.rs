@@ -25,7 +25,7 @@
 //! ```
 //!
 //! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`, best with the flags
-//! `-C target-feature=+simd128,+bulk-memory`. The macro exports
+//! `-C target-feature=+simd128,+bulk-memory -C llvm-args=-disable-lsr`. The macro exports
 //! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
 //! random streams, final observations, save and load. The crate has no dependencies. Several observations: see
 //! [`Spec::observe`]; several actions: [`Spec::act`]; several agents: [`Spec::agents`].
@@ -83,7 +83,7 @@ pub fn try_log(level: u32, text: &str) {
 pub fn metric(name: &str, value: f64) {
     #[cfg(target_arch = "wasm32")]
     unsafe {
-        abi::metric_env(batch::CURRENT.load(core::sync::atomic::Ordering::Relaxed), name.as_ptr() as u32, name.len() as u32, value, abi::TENSOR_MEAN)
+        abi::metric_env(batch::current(), name.as_ptr() as u32, name.len() as u32, value, abi::TENSOR_MEAN)
     }
     #[cfg(not(target_arch = "wasm32"))]
     eprintln!("metric {name}: {value}");

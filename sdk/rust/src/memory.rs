@@ -72,6 +72,13 @@ pub fn bindings(address: u32, n: u32) -> Vec<Binding> {
     list
 }
 
+/// N elements of a list from element i on, which it has. Checks would be made for each environment again.
+#[inline(always)]
+pub fn chunk<T, const N: usize>(list: &mut [T], i: usize) -> &mut [T; N] {
+    debug_assert!(N <= list.len() && i <= list.len() - N);
+    unsafe { &mut *list.as_mut_ptr().add(i).cast() }
+}
+
 /// The bytes of a struct of the ABI, which has no padding.
 pub fn struct_bytes<T: Copy>(value: &T) -> &[u8] {
     unsafe { slice::from_raw_parts((value as *const T).cast(), size_of::<T>()) }
@@ -276,6 +283,23 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Rows<T> {
+    /// Whether each environment has so many elements, right behind those of the one before.
+    pub fn is_packed(&self, elems: usize) -> bool {
+        self.elems == elems && self.env == elems * size_of::<T>()
+    }
+
+    /// N elements from element i on, where rows are packed.
+    #[inline(always)]
+    pub fn group<'a, const N: usize>(&self, i: usize) -> &'a mut [T; N] {
+        unsafe { &mut *self.at.cast::<T>().add(i).cast() }
+    }
+
+    /// So many elements from element i on, where rows are packed.
+    #[inline(always)]
+    pub fn elements<'a>(&self, i: usize, count: usize) -> &'a mut [T] {
+        unsafe { slice::from_raw_parts_mut(self.at.cast::<T>().add(i), count) }
+    }
+
     /// The row of environment i. No other row of the tensor overlaps it, and nothing keeps it beyond the call.
     #[inline(always)]
     pub fn row<'a>(&self, i: usize) -> &'a mut [T] {

@@ -7,7 +7,6 @@ use crate::memory;
 use crate::state::{pack, unpack};
 use core::marker::PhantomData;
 use core::mem::offset_of;
-use core::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 /// Ends after `limit` steps: terminated if the last action was 1, else truncated. Observes its number of steps
@@ -741,7 +740,7 @@ fn several_actions_are_the_fields_of_a_struct() {
                 let was = r.get::<i32>(GEAR + k, 0, 1, elem);
                 r.set(GEAR + k, 0, 1, elem, value);
                 assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_ACTION, "action {k} of {value}");
-                assert_eq!(batch::CURRENT.load(Ordering::Relaxed), 1);
+                assert_eq!(batch::current(), 1);
                 r.set(GEAR + k, 0, 1, elem, was);
             }
             assert_eq!((r.batch.step(0, 0, 3), r.get::<u8>(4, 0, 1, 0)), (abi::STATUS_OK, 1));
@@ -848,4 +847,87 @@ fn episodes_are_told_their_reset_parameters() {
 fn a_reset_parameter_that_nobody_sets_has_a_default() {
     let params = [f32::NAN, 0.0];
     assert_eq!((param_or(&params, 0, 7.0), param_or(&params, 1, 7.0)), (7.0, 0.0));
+}
+
+/// Draws how many steps its episode has, up to 4, and sets both flags in the last one. KNOWN is its OBS_ELEMS.
+struct Brief<const KNOWN: usize> {
+    left: u32,
+    sum: f32,
+}
+
+impl<const KNOWN: usize> Env for Brief<KNOWN> {
+    type Action = i32;
+    type Obs = f32;
+    const OBS_ELEMS: usize = KNOWN;
+
+    fn spec(_: &mut Config) -> Spec {
+        Spec::new("brief@1", Space::discrete(3), Space::boxed(0.0, 0.0, &[2]))
+    }
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Brief { left: 0, sum: 0.0 })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, obs: &mut [f32]) {
+        self.left = 1 + rng.below(4);
+        obs.copy_from_slice(&[self.left as f32, self.sum]);
+    }
+
+    fn step(&mut self, rng: &mut Rng, action: &[i32], obs: &mut [f32]) -> Step {
+        self.left -= 1;
+        self.sum += rng.uniform(0.0, 1.0) * action[0] as f32 + batch::current() as f32;
+        obs.copy_from_slice(&[self.left as f32, self.sum]);
+        Step { reward: self.sum, terminated: self.left == 0, truncated: self.left == 0 }
+    }
+}
+
+/// What 6 steps of 19 environments write, in the middle of which 13 take one more.
+fn brief<const KNOWN: usize>(mode: u32, columns: bool) -> Vec<u8> {
+    const ENVS: u32 = 19;
+    let mut batch = Batch::<Brief<KNOWN>>::new("", ENVS, mode).expect("created");
+    let (mut binds, mut ptr) = (Vec::new(), 64);
+    for (k, (size, elems)) in [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2)].into_iter().enumerate() {
+        let row = size * elems;
+        let (stride_env, stride_elem) = if columns { (size, size * ENVS) } else { (row, size) };
+        let stride_t = if k == 5 { 0 } else { row * ENVS };
+        binds.push(Binding { ptr, stride_t, stride_env, stride_elem, ..Binding::default() });
+        ptr += (row * ENVS * 16 + 63) & !63;
+    }
+    unsafe { core::slice::from_raw_parts_mut(memory::at(0), ptr as usize) }.fill(0);
+    assert_eq!(batch.bind(&binds), abi::STATUS_OK);
+    let seeds: Vec<u8> = (0..ENVS as u64).flat_map(u64::to_le_bytes).collect();
+    assert_eq!(batch.reset(0, None, Some(&seeds)), abi::STATUS_OK);
+    for t in 0..7 {
+        (0..ENVS).for_each(|i| unsafe { *memory::at(64 + 4 * (t * ENVS + i)).cast() = (t + i) % 3 });
+        let (first, count) = if t == 3 { (5, 13) } else { (0, ENVS as usize) };
+        assert_eq!(batch.step(t, first, count), abi::STATUS_OK);
+    }
+    let rows = unsafe { core::slice::from_raw_parts(memory::at(binds[1].ptr), (ptr - binds[1].ptr) as usize) };
+    if !columns {
+        return rows.to_vec();
+    }
+    let mut packed = Vec::new(); // of the observations alone
+    for (t, i, k) in (0..8).flat_map(|t| (0..ENVS).flat_map(move |i| [(t, i, 0), (t, i, 1)])) {
+        let at = (t * binds[1].stride_t + i * binds[1].stride_env + k * binds[1].stride_elem) as usize;
+        packed.extend_from_slice(&rows[at..at + 4]);
+    }
+    packed
+}
+
+#[test]
+fn groups_of_environments_step_as_single_ones_do() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for mode in [abi::AUTORESET_SAME_STEP, abi::AUTORESET_NEXT_STEP, abi::AUTORESET_DISABLED] {
+        let (single, group) = (brief::<0>(mode, false), brief::<2>(mode, false));
+        assert_eq!(group, single, "mode {mode}");
+        let spread = brief::<2>(mode, true); // which no group can be
+        assert_eq!(spread, single[..spread.len()], "mode {mode}");
+    }
+}
+
+#[test]
+fn another_number_of_elements_than_the_space_has_is_named() {
+    let error = batch::describe::<Brief<3>>("").err();
+    let want = "observation: OBS_ELEMS is 3, but its space has 2 elements: make them equal";
+    assert_eq!(error.as_deref(), Some(want));
 }

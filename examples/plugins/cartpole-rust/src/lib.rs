@@ -29,6 +29,7 @@ fn max_steps(config: &mut Config) -> i64 {
 impl Env for CartPole {
     type Action = i32;
     type Obs = f32;
+    const OBS_ELEMS: usize = 4;
 
     fn spec(config: &mut Config) -> Spec {
         let limit = max_steps(config) as u32;
