@@ -257,10 +257,11 @@ type EnvBatch struct {
 // the file with number 0, before the first message that needs it; the frame and that message take different ways, so
 // the worker waits for both.
 type EnvScratch struct {
-	MaskAt  int `json:"mask_at"`  // u8 per environment
-	SeedsAt int `json:"seeds_at"` // u64 per environment
-	TextAt  int `json:"text_at"`  // of the newest error
-	Text    int `json:"text"`     // room for it
+	MaskAt  int `json:"mask_at"`           // u8 per environment
+	SeedsAt int `json:"seeds_at"`          // u64 per environment
+	TextAt  int `json:"text_at"`           // of the newest error
+	Text    int `json:"text"`              // room for it
+	DoneAt  int `json:"done_at,omitempty"` // u64 that grows by 1 with each environment that a call has reset or stepped; 0: none
 	Bytes   int `json:"bytes"`
 }
 

@@ -1,10 +1,13 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -72,6 +75,53 @@ func TestGymnasium_TellsNumbersAtReset(t *testing.T) {
 		if prob := tr.Row(trajectory.ResetInfo, row).Value(i, 0); prob != 1 {
 			t.Errorf("environment %d begins with probability %g", i, prob)
 		}
+	}
+}
+
+const slowEnv = `import gymnasium, numpy, time
+class Slow(gymnasium.Env):
+    made = 0  # the first one is made to be described
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    def __init__(self):
+        self.number, self.steps = Slow.made, 0
+        Slow.made += 1
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        time.sleep(0.1)
+        return numpy.zeros(2, numpy.float32), {}
+    def step(self, action):
+        self.steps += 1
+        time.sleep(1000 if self.steps == 2 and self.number == 4 else 0.1)
+        return numpy.zeros(2, numpy.float32), 0.0, False, False, {}
+`
+
+// The limit on a step is for one environment of Python, however many share a process, and the one that hangs is named.
+func TestGymnasium_ALimitIsForOneEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "slow.py"), []byte(slowEnv), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", dir)
+	program := gymnasium(t)
+	program.Env = append(program.Env, "PYTHONPATH")
+	p := loadFrom(t, program, 1, env.Source{Name: "gym", Use: "slow:Slow", Limits: env.Limits{Step: 400 * time.Millisecond}})
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "slow", Envs: 8, Autoreset: hostabi.SameStep}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Reset(nil, make([]uint64, 8)); err != nil {
+		t.Fatal(err)
+	}
+	clear(d.Action())
+	if _, err := d.Step(); err != nil {
+		t.Fatal(err)
+	}
+	clear(d.Action())
+	var f *env.Fault
+	if _, err := d.Step(); !errors.As(err, &f) || f.Kind != env.FaultDeadline || f.Env != 3 {
+		t.Errorf("the fourth environment hangs: %v", err)
 	}
 }
 

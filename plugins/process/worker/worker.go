@@ -38,6 +38,8 @@ type worker struct {
 	needed   func() bool // ends the watch for the end of env.Options.Wanted; nil before that begins
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
+	before   uint64      // environments that were done when the call was posted
+	done     uint64      // and when they were last looked at
 	verdict  verdict     // on its answer
 	reply    hostabi.Message
 	one      [1]hostabi.Message
@@ -107,7 +109,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 // checkScratch refuses areas that are too small for their contents.
 func checkScratch(s *native.EnvScratch, envs int) error {
 	within := func(at, n int) bool { return at >= 0 && n >= 0 && at <= s.Bytes && n <= s.Bytes-at }
-	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) {
+	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) || !within(s.DoneAt, 8) {
 		return fmt.Errorf("its scratch area %+v has no room for %d environments", *s, envs)
 	}
 	return nil
@@ -179,6 +181,8 @@ func (w *worker) prepare(mask []uint8, seeds []uint64) bool {
 func (w *worker) post(m *hostabi.Message) {
 	w.one[0] = *m
 	w.verdict = answered
+	w.before = w.count()
+	w.done = w.before
 	if n := w.p.Transport.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
 		w.verdict = broke // an answer to nothing
 	}
@@ -187,7 +191,32 @@ func (w *worker) post(m *hostabi.Message) {
 	}
 }
 
-// await waits for the answer to the posted call, or until the process has died or the time is up.
+// count is how many environments the process has reset and stepped; 0 if it does not say.
+func (w *worker) count() uint64 {
+	if w.layout.DoneAt == 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(w.scratch.Bytes()[w.layout.DoneAt:])
+}
+
+// advances reports whether an environment was done since the last look: the limit is then for the next one. A process that counts more than
+// it has gets no time for that.
+func (w *worker) advances() bool {
+	now := w.count()
+	moved := now > w.done && now-w.before <= uint64(w.span.Count)
+	w.done = now
+	return moved
+}
+
+// hangs is the index of the environment, within the batch, that has not come back; -1 if the process does not say.
+func (w *worker) hangs() int {
+	if at := w.count() - w.before; w.layout.DoneAt > 0 && at < uint64(w.span.Count) {
+		return w.span.First + int(at)
+	}
+	return -1
+}
+
+// await waits for the answer to the posted call, or until the process has died, or for so long nothing is done that the time is up.
 func (w *worker) await(until time.Time) {
 	for w.verdict == answered {
 		ended := w.gone.Load() // before looking: messages put before the end count
@@ -204,6 +233,10 @@ func (w *worker) await(until time.Time) {
 			w.verdict = broke
 		default:
 			left := time.Until(until)
+			if left <= 0 && w.advances() {
+				until = time.Now().Add(w.source.step())
+				continue
+			}
 			if left <= 0 {
 				w.verdict = late
 				break

@@ -117,6 +117,7 @@ class Batch:
         self.source, self.autoreset, self._report = source, autoreset, report
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
+        self.done: Any = [0]  # counts the environments that were reset or stepped: a worker puts it where the host sees it
         self.ended = [False] * envs  # under next_step: the next step begins an episode
         self._count = envs
         self._watch, self._watched = Watch(source), 0
@@ -143,8 +144,10 @@ class Batch:
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
         write = self.source.observations.writer(self._block().obs, t)
+        done = self.done
         for i, env in enumerate(self.envs):
             if mask is not None and not mask[i]:
+                done[0] += 1
                 continue
             try:
                 obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
@@ -155,6 +158,7 @@ class Batch:
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e, env, "reset") from e
             self.ended[i] = False
+            done[0] += 1
 
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
@@ -167,7 +171,7 @@ class Batch:
         terminations: list[bool] = []
         truncations: list[bool] = []
         reward: SupportsFloat
-        i = 0
+        i, done = 0, self.done
         try:
             for step, action in zip(self._steps, self.source.actions.rows([column[t] for column in block.action])):
                 if self.ended[i]:
@@ -191,6 +195,7 @@ class Batch:
                 terminations.append(terminated)
                 truncations.append(truncated)
                 i += 1
+                done[0] += 1
             try:
                 block.reward[t] = rewards
             except (TypeError, ValueError):  # of arrays with one element

@@ -86,7 +86,8 @@ class Worker:
         self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
         self._link.bind(1, 0, [], 0)  # no slots and no arenas
-        self._made["bytes"] = self._made["text_at"] + _TEXT
+        self._made["done_at"] = self._made["text_at"] + _TEXT
+        self._made["bytes"] = self._made["done_at"] + 8
         self._first = document.get("first_column", 0)
         return self._made
 
@@ -108,6 +109,8 @@ class Worker:
         """Handles a message and answers it."""
         try:
             batch = self._require()
+            if isinstance(batch.done, list):
+                batch.done = memoryview(self._file(0)[0])[self._made["done_at"]:][:8].cast("Q")
             if m.slot == _STEP:
                 batch.step(m.t)
             elif m.slot == _RESET:

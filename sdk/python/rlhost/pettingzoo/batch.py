@@ -60,6 +60,7 @@ class Batch:
         self.source, self.agents = source, len(source.agents)
         self.envs: list[Any] = []
         self.bound: Bound | None = None
+        self.done: Any = [0]  # as of an environment of Gymnasium
         self._parts: tuple[Bound | None, list[Part]] = None, []
         self._count, self._play = envs, _Turns if source.turns else _Together
         self.renew()
@@ -84,6 +85,7 @@ class Batch:
         block = self._block()
         for i, env in enumerate(self.envs):
             if mask is not None and not mask[i]:
+                self.done[0] += 1
                 continue
             try:
                 env.reset(None if seeds is None else seeds[i] & SEED_MASK)
@@ -91,6 +93,7 @@ class Batch:
                 self._tell(i, t)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
+            self.done[0] += 1
 
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and what is observed at t+1."""
@@ -116,6 +119,7 @@ class Batch:
                 self._observe(block, i, t + 1)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
+            self.done[0] += 1
 
     def _observe(self, block: Bound, i: int, t: int) -> None:
         """Writes what the agents of an environment observe: zeros, and a mask of ones, for those that do not act."""
