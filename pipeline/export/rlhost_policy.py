@@ -9,7 +9,8 @@
     action = policy.act(obs, mask, rng=np.random.default_rng(1))    # drawn, of the legal choices
 
 Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none. Where
-the network has several inputs, obs is a dict of arrays by their paths, of which act and step need those alone that actions depend on;
+the network has several inputs, obs is a dict or a tuple, nested as the environment has it or with paths as keys, of which act and step need
+the parts alone that actions depend on;
 one of stacked frames has an axis of them before those of
 a frame, the current one last.
 
@@ -59,7 +60,7 @@ class Policy:
     def forward(self, obs, state=None):
         """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...] and, where
         the network keeps one, a state [rows, state_size]."""
-        return self.run(self.arrays_of(obs, self.inputs), state)[:2]
+        return self.run(self.rows_of(obs, self.inputs)[0], state)[:2]
 
     def run(self, given, state):
         """Returns what forward does of arrays by path, and the state behind the rows. Without some of the inputs that actions do not
@@ -84,9 +85,18 @@ class Policy:
         value = out.get(self.network["values"][0]["from"])
         return params, None if value is None else flat(value)[:, 0], np.concatenate(kept, axis=1)
 
-    def arrays_of(self, obs, inputs):
-        """Returns observations by the paths of inputs."""
-        return {i.path: np.asarray(obs[i.path] if isinstance(obs, dict) else obs) for i in inputs}
+    def rows_of(self, obs, inputs):
+        """Returns rows of observations by the paths of inputs, and whether they are of one environment."""
+        found = dict(parts(obs, ""))
+        if not isinstance(obs, dict) and not any(i.path in found for i in inputs):
+            found = {i.path: obs for i in inputs}  # an array, or a tuple that stands for one
+        if missing := [i.path for i in inputs if i.path not in found]:
+            raise KeyError(f"the observation has no {', '.join(missing)}: it has {', '.join(found)}")
+        given = {i.path: np.asarray(found[i.path]) for i in inputs}
+        singles = {i.single(given[i.path]) for i in inputs}
+        if len(singles) > 1:
+            raise ValueError("some parts of the observation are of one environment, and others of several")
+        return {i.path: given[i.path].reshape(-1, *i.shape) for i in inputs}, singles.pop()
 
     def logits(self, obs, mask=None, action=0, state=None):
         """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
@@ -107,13 +117,12 @@ class Policy:
         """Returns what act does, and the state that the next step begins from: [state_size], or [rows, state_size] of a batch.
         None is the state of an episode's first step."""
         inputs = [i for i in self.inputs if i.path in self.acting]
-        given = self.arrays_of(obs, inputs)
-        single = given[inputs[0].path].shape == inputs[0].shape
+        given, single = self.rows_of(obs, inputs)
         masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self.actions) - 1)
         masks = [None if m is None else np.atleast_2d(m) for m in masks]
         if state is not None:
             state = np.atleast_2d(np.asarray(state, np.float32))
-        params, _, state = self.run({path: x[None] if single else x for path, x in given.items()}, state)
+        params, _, state = self.run(given, state)
         actions = tuple(a.take(p, m, rng) for a, p, m in zip(self.actions, params, masks))
         if single:
             actions = tuple(int(a[0]) if a.ndim == 1 else a[0] for a in actions)
@@ -131,6 +140,15 @@ def acting(network):
     return names
 
 
+def parts(obs, path):
+    """Yields the parts of an observation with their paths: those of a dict by name, those of a tuple by number."""
+    if not isinstance(obs, (dict, tuple)):
+        yield path, obs
+        return
+    for name, part in obs.items() if isinstance(obs, dict) else enumerate(obs):
+        yield from parts(part, f"{path}/{name}" if path else str(name))
+
+
 class Input:
     """What happens to an observation before it enters the network."""
 
@@ -143,6 +161,14 @@ class Input:
         self.normalised = int(np.prod(self.frame)) if self.norm == "running" else 0
         if self.normalised:
             self.mean, self.deviation = (arrays[name][seen:seen + self.normalised].reshape(self.frame) for name in ("obs_mean", "obs_scale"))
+
+    def single(self, x):
+        """Returns whether an array is what one environment observes, and not a batch of that. A number of a Discrete space has no axis."""
+        shape = () if self.choices and self.shape == (1,) and x.ndim < 2 else self.shape
+        axes = x.ndim - len(shape)
+        if axes not in (0, 1) or x.shape[axes:] != shape:
+            raise ValueError(f"{self.path} has the shape {x.shape}: want {shape}, or an axis of environments before it")
+        return axes == 0
 
     def enter(self, x):
         """Returns rows of numbers, those of pictures as [rows, height, width, channels of all frames]."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from . import pipelines
-from .policies import Policy, load, parts
+from .policies import Policy, load
 from .program import environment, program
 from .results import TrainedRun, TrainingError
 
@@ -88,6 +88,7 @@ class _Game:
         self.obs, self.info = self.env.reset(seed=seed)
 
     def parts(self) -> dict[str, Any]:
+        from .rlhost_policy import parts
         return dict(parts(self.obs, ""))
 
     def mask(self) -> Any:

@@ -6,7 +6,6 @@ import os
 import pathlib
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy
@@ -80,63 +79,14 @@ class Policy:
 
         An action is an int of a Discrete space, else an array; of a batch an array of them. Several actions are a tuple, in the order of the
         space's parts."""
-        given, single = self._batch(obs)
-        rows = len(next(iter(given.values())))
-        if state is not None:
-            state = numpy.atleast_2d(numpy.asarray(state, numpy.float32))
-            if episode_start is not None:
-                begins = numpy.broadcast_to(numpy.asarray(episode_start, bool).reshape(-1), rows)
-                state = numpy.where(begins[:, None], numpy.float32(0), state)
-        if mask is not None:
-            mask = tuple(None if m is None else numpy.atleast_2d(numpy.asarray(m)) for m in (mask if isinstance(mask, tuple) else (mask,)))
-        action, state = self._policy.step(given, state, mask, None if deterministic else self._rng)
-        state = state if self.recurrent else None
-        if not single:
-            return action, state
-        if isinstance(action, tuple):
-            action = tuple(map(_one, action))
-        else:
-            action = _one(action)
-        return action, None if state is None else state[0]
+        if state is not None and episode_start is not None:
+            begins = numpy.asarray(episode_start, bool)
+            state = numpy.where(begins[..., None] if begins.ndim else begins, numpy.float32(0), state)
+        action, state = self._policy.step(obs, state, mask, None if deterministic else self._rng)
+        return action, state if self.recurrent else None
 
     def act(self, obs: Any, mask: Any = None) -> Any:
         """The most probable action of a policy that keeps no state: predict(obs, mask=mask)[0]."""
         if self.recurrent:
             raise TypeError("this policy keeps a state from step to step: action, state = policy.predict(obs, state)")
         return self.predict(obs, mask=mask)[0]
-
-    def _batch(self, obs: Any) -> tuple[dict[str, numpy.ndarray], bool]:
-        """Rows of each input by its path, and whether they are one observation."""
-        inputs = [i for i in self._policy.inputs if i.path in self._policy.acting]
-        if isinstance(obs, (Mapping, tuple)):
-            found = dict(parts(obs, ""))
-            if missing := [i.path for i in inputs if i.path not in found]:
-                raise KeyError(f"the observation has no {', '.join(missing)}: it has {', '.join(found)}")
-            given = {i.path: numpy.asarray(found[i.path]) for i in inputs}
-        else:
-            given = {i.path: numpy.asarray(obs) for i in inputs}
-        singles = set()
-        for i in inputs:
-            x = given[i.path]
-            shape = () if i.choices and i.shape == (1,) and x.shape != (1, 1) and x.ndim < 2 else i.shape  # a Discrete space's
-            axes = x.ndim - len(shape)
-            if axes not in (0, 1) or x.shape[axes:] != shape:
-                raise ValueError(f"{i.path} has the shape {x.shape}: want {shape}, or an axis of environments before it")
-            singles.add(axes == 0)
-            given[i.path] = x.reshape(-1, *i.shape)
-        if len(singles) > 1:
-            raise ValueError("some parts of the observation are of one environment, and others of several")
-        return given, singles.pop()
-
-
-def _one(rows: Any) -> Any:
-    return int(rows[0]) if rows.ndim == 1 else rows[0]
-
-
-def parts(obs: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The parts of a nested observation by the paths that the host gives them."""
-    if not isinstance(obs, (Mapping, tuple)):
-        yield path, obs
-        return
-    for name, part in obs.items() if isinstance(obs, Mapping) else enumerate(obs):
-        yield from parts(part, f"{path}/{name}" if path else str(name))
