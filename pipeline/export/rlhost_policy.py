@@ -93,10 +93,10 @@ class Policy:
         if missing := [i.path for i in inputs if i.path not in found]:
             raise KeyError(f"the observation has no {', '.join(missing)}: it has {', '.join(found)}")
         given = {i.path: np.asarray(found[i.path]) for i in inputs}
-        singles = {i.single(given[i.path]) for i in inputs}
+        singles = {i.single(given[i.path]) for i in inputs} - {None}
         if len(singles) > 1:
             raise ValueError("some parts of the observation are of one environment, and others of several")
-        return {i.path: given[i.path].reshape(-1, *i.shape) for i in inputs}, singles.pop()
+        return {i.path: given[i.path].reshape(-1, *i.shape) for i in inputs}, not singles or singles.pop()
 
     def logits(self, obs, mask=None, action=0, state=None):
         """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
@@ -163,7 +163,10 @@ class Input:
             self.mean, self.deviation = (arrays[name][seen:seen + self.normalised].reshape(self.frame) for name in ("obs_mean", "obs_scale"))
 
     def single(self, x):
-        """Returns whether an array is what one environment observes, and not a batch of that. A number of a Discrete space has no axis."""
+        """Returns whether an array is what one environment observes, and not a batch of that. A number of a Discrete space has no axis, or one;
+        None is for one number with an axis, which may be either."""
+        if self.choices and self.shape == (1,) == x.shape:
+            return None
         shape = () if self.choices and self.shape == (1,) and x.ndim < 2 else self.shape
         axes = x.ndim - len(shape)
         if axes not in (0, 1) or x.shape[axes:] != shape:

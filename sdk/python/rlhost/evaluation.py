@@ -127,7 +127,7 @@ def _play(policy: Policy, envs: list[Any], episodes: int, deterministic: bool, s
 
 def _stacked(rows: list[dict[str, Any]]) -> Any:
     """Rows of observations as a batch."""
-    batch = {path: numpy.stack([numpy.asarray(row[path]) for row in rows]) for path in rows[0]}
+    batch = {path: numpy.stack([numpy.atleast_1d(row[path]) for row in rows]) for path in rows[0]}
     return batch.get("", batch)
 
 

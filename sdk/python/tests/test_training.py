@@ -198,6 +198,9 @@ class PredictTest(InFolder):
         one = policy.predict(3)
         self.assertIs(type(one[0]), int)
         self.assertEqual(policy.predict(numpy.int64(3)), one)
+        self.assertEqual(policy.predict(numpy.array([3])), one)
+        self.assertEqual(policy.predict(numpy.array([[3]]))[0].tolist(), [one[0]])
+        self.assertEqual(len(rlhost.evaluate(policy, "FrozenLake-v1", episodes=1).returns), 1)
         batch = policy.predict(numpy.array([3, 3, 5]))[0]
         self.assertEqual((batch.shape, batch[0]), ((3,), one[0]))
         policy.seed(1)
