@@ -40,6 +40,7 @@ func variants() []variant {
 		{envs: 7, steps: 300, mode: "same_step", layout: "columns"},
 		{envs: 64, steps: 120, mode: "same_step", layout: "columns"},
 		{envs: 13, steps: 300, mode: "same_step", rng: 3},
+		{envs: 43, steps: 200, mode: "same_step"}, // several groups and a rest
 		{envs: 7, steps: 300, mode: "next_step"},
 		{envs: 21, steps: 200, mode: "next_step", layout: "columns", rng: 4, maxSteps: 20},
 		{envs: 9, steps: 200, mode: "disabled"},

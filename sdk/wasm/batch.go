@@ -308,17 +308,24 @@ func (b *batch[A, O]) writeLegal(t uint32, i int) {
 	}
 }
 
-// step advances environments first … first+count-1. A call costs a guest in Go as much as half a step of CartPole, so step itself
+// everyEnv is the count of a step of all environments.
+const everyEnv = -1
+
+// step advances environments first … first+count-1, or all. A call costs a guest in Go as much as half a step of CartPole, so step itself
 // checks for parts that an environment lacks.
 func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if !b.bound || (b.idle > 0 && b.mode == hostabi.SameStep) {
 		return hostabi.StatusState // reset first
 	}
+	if count == everyEnv {
+		count = len(b.rngs)
+	}
 	if count == 0 {
 		return hostabi.StatusOK
 	}
 	figures := len(b.figures)
-	rows := sdk.Rows[A, O]{
+	rows := sdk.Rows[A, O]{ // each field, or all would be cleared first
+		Discounts:  nil,
 		Figures:    b.told[first*figures : (first+count)*figures],
 		Actions:    b.action.rows(t, first, count),
 		Obs:        b.obs.rows(t+1, first, count),
@@ -332,10 +339,16 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if b.moves != nil {
 		b.moves.open(t, first, count)
 	}
-	if b.refused = !b.actionsOK(first, rows.Actions); b.refused {
-		return hostabi.StatusAction
+	b.refused = false
+	// No choice is larger than all of them put together.
+	if b.discrete == nil || b.discrete.Start != 0 || together(asUint32(rows.Actions)) >= b.discrete.N {
+		if b.refused = !b.actionsOK(first, rows.Actions); b.refused {
+			return hostabi.StatusAction
+		}
 	}
-	clear(rows.Figures)
+	if figures > 0 {
+		clear(rows.Figures)
+	}
 	if b.discounts {
 		rows.Discounts = b.discount.rows(t, first, count)
 	}
@@ -349,9 +362,10 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 			}
 		}
 		if k > i {
-			part := rows
+			part := &rows
 			if k-i < count {
-				part = span(rows, count, i, k)
+				some := span(rows, count, i, k)
+				part = &some
 			}
 			b.run(first+i, k-i, part)
 		}
@@ -434,12 +448,8 @@ func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
 
 // choicesOK checks one of the actions, which has so many elements in each environment.
 func (b *batch[A, O]) choicesOK(d *described, elems, first int, choices []uint32) bool {
-	var all uint32
-	for _, a := range choices {
-		all |= a
-	}
-	if d.Start == 0 && all < d.N {
-		return true // no action is larger than all of them put together
+	if d.Start == 0 && together(choices) < d.N {
+		return true
 	}
 	row := elems / b.agents
 	for k, a := range choices {
@@ -452,23 +462,30 @@ func (b *batch[A, O]) choicesOK(d *described, elems, first int, choices []uint32
 }
 
 // run steps n environments that wait for nothing and ends the episodes that are over.
-func (b *batch[A, O]) run(first, n int, rows sdk.Rows[A, O]) {
-	b.now, b.seen, b.from = first, rows.Obs, first
-	b.envs.Step(first, b.rngs[first:first+n], rows)
+func (b *batch[A, O]) run(first, n int, rows *sdk.Rows[A, O]) {
+	b.now = first
+	if b.kept != nil {
+		b.seen, b.from = rows.Obs, first
+	}
+	b.envs.Step(first, b.rngs[first:first+n], *rows)
 	if b.kept != nil {
 		for i := range n {
-			b.respawn(first+i, span(rows, n, i, i+1))
+			b.respawn(first+i, span(*rows, n, i, i+1))
 		}
 		return
 	}
 	if b.apart {
 		for i := range n {
-			b.endApart(first+i, span(rows, n, i, i+1))
+			b.endApart(first+i, span(*rows, n, i, i+1))
 		}
 		return
 	}
 	terminated, truncated := rows.Terminated[:n], rows.Truncated[:n]
-	for i := range terminated {
+	for i := 0; i < n; i++ {
+		if n-i >= 8 && eight(terminated, i)|eight(truncated, i) == 0 {
+			i += 7
+			continue
+		}
 		if terminated[i]|truncated[i] == 0 {
 			continue
 		}
@@ -485,12 +502,16 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	if b.plain {
-		copy(b.final.rows(0, i, 1), obs)
-	} else {
+	if !b.plain {
 		b.keepLast(i, 0, b.agents, obs)
+		b.begin(i, obs)
+		return
 	}
-	b.begin(i, obs)
+	for k, last := 0, b.final.rows(0, i, 1); k < len(obs) && k < len(last); k++ { // copy and begin would be calls
+		last[k] = obs[k]
+	}
+	b.now = i
+	b.envs.Reset(i, &b.rngs[i], obs)
 }
 
 // keepLast makes what agents from … to-1 of environment i observe their last observations.

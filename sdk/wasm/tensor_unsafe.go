@@ -104,6 +104,24 @@ func (x *tensor[T]) keep(env, from, to int, rows []T) {
 	}
 }
 
+// eight returns flags i to i+7, which must be there, as one number.
+func eight(flags []uint8, i int) uint64 {
+	return *(*uint64)(unsafe.Pointer(&flags[i]))
+}
+
+// together returns the bits of all choices. They are read in pairs: a round of a loop costs a guest in Go as much as eight reads.
+func together(choices []uint32) (all uint32) {
+	var pairs uint64
+	for ; len(choices) >= 16; choices = choices[16:] {
+		p := (*[8]uint64)(unsafe.Pointer(unsafe.SliceData(choices)))
+		pairs |= p[0] | p[1] | p[2] | p[3] | p[4] | p[5] | p[6] | p[7]
+	}
+	for _, a := range choices {
+		all |= a
+	}
+	return all | uint32(pairs) | uint32(pairs>>32)
+}
+
 // asUint32 views discrete actions; A is int32 wherever it is called.
 func asUint32[A any](actions []A) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(actions))), len(actions))
