@@ -492,7 +492,17 @@ func (b *batch[A, O]) run(first, n int, rows *sdk.Rows[A, O]) {
 		if terminated[i] != 0 {
 			truncated[i] = 0
 		}
-		b.end(first+i, rows.Obs[i*b.obs.elems:][:b.obs.elems])
+		obs := rows.Obs[i*b.obs.elems:][:b.obs.elems]
+		if !b.plain || b.mode != hostabi.SameStep {
+			b.end(first+i, obs)
+			continue
+		}
+		// This is end without its calls.
+		for k, last := 0, b.final.rows(0, first+i, 1); k < len(obs) && k < len(last); k++ {
+			last[k] = obs[k]
+		}
+		b.now = first + i
+		b.envs.Reset(b.now, &b.rngs[b.now], obs)
 	}
 }
 
@@ -502,16 +512,8 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	if !b.plain {
-		b.keepLast(i, 0, b.agents, obs)
-		b.begin(i, obs)
-		return
-	}
-	for k, last := 0, b.final.rows(0, i, 1); k < len(obs) && k < len(last); k++ { // copy and begin would be calls
-		last[k] = obs[k]
-	}
-	b.now = i
-	b.envs.Reset(i, &b.rngs[i], obs)
+	b.keepLast(i, 0, b.agents, obs)
+	b.begin(i, obs)
 }
 
 // keepLast makes what agents from … to-1 of environment i observe their last observations.

@@ -35,15 +35,6 @@ type State struct {
 	Steps                    uint32
 }
 
-// reset draws a new state, in the order of the observation.
-func (s *State) reset(rng *sdk.Rand) {
-	s.X = rng.Uniform(startLow, startHigh)
-	s.XDot = rng.Uniform(startLow, startHigh)
-	s.Theta = rng.Uniform(startLow, startHigh)
-	s.ThetaDot = rng.Uniform(startLow, startHigh)
-	s.Steps = 0
-}
-
 // write puts the observation into obs [ObsDim].
 func (s *State) write(obs []float32) {
 	_ = obs[3]
@@ -61,10 +52,15 @@ var _ sdk.Batch[int32, float32] = (*Carts)(nil)
 // NewCarts returns n environments that truncate after maxSteps.
 func NewCarts(n int, maxSteps uint32) *Carts { return &Carts{maxSteps, make([]State, n)} }
 
-// Reset starts an episode of environment i. obs [ObsDim].
+// Reset starts an episode of environment i, whose state it draws in the order of the observation. obs [ObsDim].
 func (c *Carts) Reset(i int, rng *sdk.Rand, obs []float32) {
-	c.states[i].reset(rng)
-	c.states[i].write(obs)
+	s := &c.states[i]
+	s.X = rng.Uniform(startLow, startHigh)
+	s.XDot = rng.Uniform(startLow, startHigh)
+	s.Theta = rng.Uniform(startLow, startHigh)
+	s.ThetaDot = rng.Uniform(startLow, startHigh)
+	s.Steps = 0
+	s.write(obs)
 }
 
 // Step advances the environments from first on, as sdk.Batch says.
