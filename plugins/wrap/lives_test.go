@@ -115,6 +115,7 @@ func TestModule_WrapperBeginsIsOfEachAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step := range 12 {
+			clear(d.Action())
 			if _, err := d.Step(); err != nil {
 				t.Fatal(err)
 			}
