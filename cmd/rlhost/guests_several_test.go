@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/bits"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -135,7 +137,7 @@ func TestGuests_TakeSeveralActions(t *testing.T) {
 func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
 	r := newRuntime(t)
 	for _, name := range []string{"lander", "spaces"} {
-		first, want := "", uint64(0)
+		first, want, state := "", uint64(0), uint64(0)
 		for guest, file := range testkit.Guests(t, name, t.TempDir()) {
 			p := loadGuest(t, r, file, nil)
 			for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
@@ -143,19 +145,35 @@ func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
 					t.Errorf("%s: %+v", guest, got)
 				}
 			}
-			hash := agentsHash(t, p)
+			steps, states := agentsHashes(t, p)
 			if first == "" {
-				first, want = guest, hash
+				first, want = guest, steps
 			}
-			if hash != want {
-				t.Errorf("%s writes %x, %s %x: want the same bits", guest, hash, first, want)
+			if steps != want {
+				t.Errorf("%s writes %x, %s %x: want the same bits", guest, steps, first, want)
+			}
+			if strings.Contains(guest, "assemblyscript") {
+				continue // its objects have no padding behind their last field
+			}
+			if state == 0 {
+				state = states
+			}
+			if states != state {
+				t.Errorf("%s saves %x, others %x: want the same bits", guest, states, state)
 			}
 		}
 	}
 }
 
-// agentsHash is a hash of everything that agents observe and get in 1,000 steps of random legal actions, and of the state saved then.
+// agentsHash is one hash of both agentsHashes.
 func agentsHash(t *testing.T, p env.Plugin) uint64 {
+	t.Helper()
+	steps, states := agentsHashes(t, p)
+	return steps ^ bits.RotateLeft64(states, 1)
+}
+
+// agentsHashes are hashes of everything that agents observe and get in 1,000 steps of random legal actions, and of the states saved then.
+func agentsHashes(t *testing.T, p env.Plugin) (steps, states uint64) {
 	t.Helper()
 	b := newGoldenBatch(t, p, 13)
 	b.start(t, func(index int) uint64 { return env.Seed(5, index) })
@@ -179,12 +197,13 @@ func agentsHash(t *testing.T, p env.Plugin) uint64 {
 	if ended == 0 {
 		t.Error("no episode has ended")
 	}
+	kept := fnv.New64a()
 	for index := range b.envs {
 		saved, err := b.SaveEnv(index, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Write(saved)
+		kept.Write(saved)
 	}
-	return h.Sum64()
+	return h.Sum64(), kept.Sum64()
 }

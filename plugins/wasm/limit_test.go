@@ -19,7 +19,7 @@ func TestBind_WindowsDoNotCountAgainstTheLimit(t *testing.T) {
 	for name, source := range exampleGuests(t, "cartpole") {
 		t.Run(name, func(t *testing.T) {
 			limit := uint64(2 << 20)
-			if strings.Contains(name, "go") {
+			if strings.Contains(name, "go") || strings.Contains(name, "assemblyscript") {
 				limit = 8 << 20 // of a runtime with a collector
 			}
 			p := load(t, newRuntime(t), name, source, env.Source{Limits: env.Limits{Memory: limit}})
