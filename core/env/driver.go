@@ -3,7 +3,6 @@ package env
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -133,18 +132,13 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 
 // checkBorn checks the infos of the episodes that begin in the newest row: of the environments with either flag, of all where there are none.
 func (s *Driver) checkBorn(flags, others []uint8) (env int, err error) {
-	each := s.tr.Schema.Agents
-	for _, f := range s.born {
-		m := s.tr.Row(f.Column, s.t)
-		for env := range s.tr.Schema.Shape.Envs {
-			if flags != nil && flags[env] == 0 && (others == nil || others[env] == 0) {
-				continue
-			}
-			for agent := f.First; agent < f.First+f.Count && (f.Agents || agent == f.First); agent++ {
-				if v := m.Value(env*each+agent, f.Elem); math.IsNaN(v) || math.IsInf(v, 0) {
-					return env, fmt.Errorf("%w: %v %q is %v", trajectory.ErrOutput, f.Column, f.Name, v)
-				}
-			}
+	begins := func(i int) bool {
+		env := i / s.tr.Schema.Agents
+		return flags == nil || flags[env] != 0 || others != nil && others[env] != 0
+	}
+	for i := range s.born {
+		if env, err := s.tr.CheckBegun(&s.born[i], s.t, begins); err != nil {
+			return env, err
 		}
 	}
 	return -1, nil

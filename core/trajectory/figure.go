@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -39,6 +40,24 @@ func (s *Schema) figures(list []Figure, kind Column) []Figure {
 		}
 	}
 	return list
+}
+
+// CheckBegun returns the first environment whose figure of an episode that begins in a row is no finite number, and the error; -1 and nil if
+// there is none, and for a figure of others. begins reports whether the episode of an agent's, or environment's, place in the row begins there.
+func (t Trajectory) CheckBegun(f *Figure, row int, begins func(i int) bool) (env int, err error) {
+	if !f.AtBegin {
+		return -1, nil
+	}
+	each, m := t.Schema.Agents, t.Row(f.Column, row)
+	for i := range t.Schema.Rows() {
+		if agent := i%each - f.First; agent < 0 || agent >= f.Count || !f.Agents && agent > 0 || !begins(i) {
+			continue
+		}
+		if v := m.Value(i, f.Elem); math.IsNaN(v) || math.IsInf(v, 0) {
+			return i / each, fmt.Errorf("%w: %v %q is %v", ErrOutput, f.Column, f.Name, v)
+		}
+	}
+	return -1, nil
 }
 
 // absent are the bits of an AtEnd figure that was not written: a NaN.

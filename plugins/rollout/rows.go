@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"math"
 	"math/bits"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -131,20 +129,10 @@ func (r *rows) noteBegins(t int) (env int, err error) {
 
 // checkBegins returns the first environment that says something that is no number of an episode that begins in row t, and the error.
 func (r *rows) checkBegins(t int) (env int, err error) {
-	each := r.c.schema.Agents
 	for k := range r.reports.figures {
 		f := &r.reports.figures[k]
-		if !f.AtBegin {
-			continue
-		}
-		info := r.tr.Row(f.Column, t)
-		for i := range r.n {
-			if agent := i%each - f.First; agent < 0 || agent >= f.Count || !f.Agents && agent > 0 || !r.begins(i, f.Agents) {
-				continue
-			}
-			if v := info.Value(i, f.Elem); math.IsNaN(v) || math.IsInf(v, 0) {
-				return i / each, fmt.Errorf("%w: %v %q is %v", trajectory.ErrOutput, f.Column, f.Name, v)
-			}
+		if env, err := r.tr.CheckBegun(&f.Figure, t, func(i int) bool { return r.begins(i, f.Agents) }); err != nil {
+			return env, err
 		}
 	}
 	return -1, nil
