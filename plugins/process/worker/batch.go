@@ -141,14 +141,6 @@ func (e *batch) newFault(kind env.FaultKind, call string, index int, err error) 
 		Step: e.steps, Err: err}
 }
 
-// global returns the global index of an environment of the batch; -1 stays.
-func (e *batch) global(index int) int {
-	if index < 0 {
-		return index
-	}
-	return e.options.FirstEnv + index
-}
-
 // find returns the process that an environment lives in and its index there.
 func (e *batch) find(env int) (*worker, int) {
 	for _, w := range e.workers {

@@ -34,7 +34,7 @@ func (e *batch) judge(call string) error {
 				why = fmt.Errorf("%w; %w", why, w.ending())
 			}
 		case w.verdict == late:
-			worst = worse(worst, e.newFault(env.FaultDeadline, call, e.global(w.hangs()), fmt.Errorf(
+			worst = worse(worst, e.newFault(env.FaultDeadline, call, w.hangs(), fmt.Errorf(
 				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.PID(),
 				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.source.step(), w.p.LastWords())))
 		case w.reply.Kind != 0:

@@ -208,12 +208,12 @@ func (w *worker) advances() bool {
 	return moved
 }
 
-// hangs is the index of the environment, within the batch, that has not come back; -1 if the process does not say.
+// hangs is the global index of the environment that has not come back; -1 if the process does not say.
 func (w *worker) hangs() int {
-	if at := w.count() - w.before; w.layout.DoneAt > 0 && at < uint64(w.span.Count) {
-		return w.span.First + int(at)
+	if w.layout.DoneAt == 0 {
+		return -1
 	}
-	return -1
+	return w.envOf(w.count() - w.before + 1)
 }
 
 // await waits for the answer to the posted call, or until the process has died, or for so long nothing is done that the time is up.
