@@ -23,7 +23,6 @@ import (
 type Options struct {
 	Envs      int
 	Autoreset hostabi.Autoreset
-	Seed      uint64 // of environments that are reset without seeds before any seed was given
 }
 
 // Files are what the other program has opened: rings of messages, a connection for documents, and a segment with a seed for each
@@ -47,6 +46,9 @@ type Failed struct {
 	Reason string `json:"reason"`
 }
 
+// creation is the seed of what a module draws before its first reset, which has seeds.
+const creation = 1
+
 // server is the state between calls.
 type server struct {
 	driver   *env.Driver
@@ -69,7 +71,7 @@ func Serve(ctx context.Context, plugin env.Plugin, o Options, f Files) (err erro
 		return fmt.Errorf("the segment for resets has %d bytes, want 9 for each of %d environments", s.resets.Size(), o.Envs)
 	}
 	spec := plugin.Spec()
-	s.driver, err = env.NewDriver(plugin, env.DriverOptions{Options: env.Options{Name: "make_vec", Envs: o.Envs, Seed: o.Seed, Autoreset: o.Autoreset, Wanted: ctx}})
+	s.driver, err = env.NewDriver(plugin, env.DriverOptions{Options: env.Options{Name: "make_vec", Envs: o.Envs, Seed: creation, Autoreset: o.Autoreset, Wanted: ctx}})
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func begin(t *testing.T, envs, resets int) *caller {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		c.ended <- Serve(ctx, plugintest.New(plugintest.Script{}), Options{Envs: envs, Autoreset: hostabi.SameStep, Seed: 1}, f)
+		c.ended <- Serve(ctx, plugintest.New(plugintest.Script{}), Options{Envs: envs, Autoreset: hostabi.SameStep}, f)
 	}()
 	t.Cleanup(func() {
 		cancel()
