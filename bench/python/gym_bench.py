@@ -56,10 +56,9 @@ def rate(vector, seconds):
     if vector is None:
         return float("nan")
     try:
-        vector.reset()
+        envs = len(vector.reset()[0])
         space = getattr(vector, "single_action_space", None) or vector.action_space
         rng = numpy.random.default_rng(1)
-        envs = len(vector.reset()[0])
         shape = (STEPS, envs, *space.shape)
         actions = rng.integers(0, space.n, shape) if hasattr(space, "n") else rng.uniform(-1, 1, shape).astype("f4")
         begun, played = None, 0

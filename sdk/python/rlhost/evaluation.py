@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ import numpy
 
 from . import pipelines
 from .policies import Policy, load
-from .program import environment, program
+from .program import ask
 from .results import TrainedRun, TrainingError
 
 
@@ -59,11 +58,8 @@ def _by_host(policy: Policy | TrainedRun | str, episodes: int, deterministic: bo
     of = policy.folder if isinstance(policy, (Policy, TrainedRun)) else policy
     if of is None:
         raise TypeError("the policy came from a file, which has no environment: say env=")
-    done = subprocess.run([program(), "eval", str(of), "--episodes", str(episodes), "--seed", str(seed), "--json"], capture_output=True, text=True,
-                          env=environment(), stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise TrainingError(done.stderr.strip().removeprefix("rlhost: "))
-    return Evaluation(json.loads(done.stdout)["greedy_returns" if deterministic else "sampled_returns"])
+    told = ask(TrainingError, "eval", str(of), "--episodes", str(episodes), "--seed", str(seed), "--json")
+    return Evaluation(json.loads(told)["greedy_returns" if deterministic else "sampled_returns"])
 
 
 def _maker(env: pipelines.Env, args: dict[str, Any]) -> Callable[[], Any]:

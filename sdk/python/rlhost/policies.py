@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-import subprocess
 import tempfile
 from typing import Any
 
 import numpy
 
-from .program import environment, program
+from .program import ask
 from .results import TrainedRun
 
 
@@ -32,14 +31,12 @@ def load(what: TrainedRun | str | os.PathLike[str] = "latest", *, checkpoint: st
         return Policy(name)
     with tempfile.TemporaryDirectory(prefix="rlhost-policy-") as folder:
         file = os.path.join(folder, "policy.npz")
-        command = [program(), "export", name, "--checkpoint", checkpoint, "-o", file]
+        words = ["export", name, "--checkpoint", checkpoint, "-o", file]
         if policy is not None:
-            command += ["--policy", policy]
+            words += ["--policy", policy]
         if dir is not None:
-            command += ["--runs", os.fspath(dir)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            raise ValueError(done.stderr.strip().removeprefix("rlhost: "))
+            words += ["--runs", os.fspath(dir)]
+        ask(ValueError, *words)
         loaded = Policy(file)
     loaded.folder = pathlib.Path(name) if os.path.isdir(name) else None
     return loaded

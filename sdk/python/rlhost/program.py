@@ -63,6 +63,14 @@ def environment() -> dict[str, str]:
     return given
 
 
+def ask(error: type[Exception], *words: str) -> str:
+    """What the program prints for some words of its command line. Raises the error, with its words, where it fails."""
+    done = subprocess.run([program(), *words], capture_output=True, text=True, env=environment(), stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise error(done.stderr.strip().removeprefix("rlhost: "))
+    return done.stdout
+
+
 def main() -> None:
     """The command rlhost."""
     try:

@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_space
 
 from . import _native, pipelines, spec
 from .arena import read_columns, view
+from .gymnasium.tensors import common_start
 from .program import environment, program
 from .spec import numbered
 
@@ -65,6 +66,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         given = {"use": use, "workers": workers if workers != 1 else None, "args": args, "wrap": wrap}
         source = 'rlhost = 1\n[run]\nname = "vec"\nstop = { env_steps = 1 }\n' + pipelines.table("env.env", given) + '[train]\npreset = "general"\nenv = "env"\n'
         self._child, self._wire = self._start(source, autoreset)
+        files: list[int] = []
         try:
             ready, files = self._document()
             described = spec.EnvSpec.unpack(base64.b64decode(ready["describe"]))
@@ -77,7 +79,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self.close_extras()
             raise
         finally:
-            for fd in locals().get("files", ()):
+            for fd in files:
                 os.close(fd)
         self.metadata = {"autoreset_mode": _MODES[autoreset]}
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -257,9 +259,7 @@ _STEP = bytes(_native.Message(slot=_LINK_STEP))
 
 def _start(space: spaces.Space[Any]) -> Any:
     """What the elements of an action are counted from, where that differs: the host counts such elements from 0."""
-    if isinstance(space, spaces.MultiDiscrete) and len(set(space.start.ravel().tolist())) > 1:
-        return space.start
-    return None
+    return space.start if isinstance(space, spaces.MultiDiscrete) and common_start(space) is None else None
 
 
 def _leaves(actions: Any) -> Iterator[Any]:
