@@ -1,4 +1,4 @@
-// Shows the bits of rlhost-env/math, as math.c shows those of rl_math.h.
+// Shows the bits of rlhost-env/math, as math.c shows the bits of rl_math.h.
 import { Config, Env, F32, Result, Rng, Spec, View, box, discrete, environment } from "rlhost-env";
 import * as math from "rlhost-env/math";
 export * from "rlhost-env/exports";

@@ -283,7 +283,7 @@ impl<T: Element> Tensor<T> {
 }
 
 impl<T: Element> Rows<T> {
-    /// Whether each environment has so many elements, right behind those of the one before.
+    /// Whether each environment has so many elements, with no gap between one environment and the next.
     pub fn is_packed(&self, elems: usize) -> bool {
         self.elems == elems && self.env == elems * size_of::<T>()
     }
