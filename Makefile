@@ -14,7 +14,7 @@ ERRORLINT   = github.com/polyfloyd/go-errorlint@v1.8.0
 REVIVE      = github.com/mgechev/revive@v1.7.0
 # Packages of Gymnasium's environments that are learned.
 TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packaging==26.3
-HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
+HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner vector wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
 .PHONY: run build dist wheel test-wheel kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean

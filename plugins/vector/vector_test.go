@@ -111,6 +111,7 @@ func TestServe_StepsInTheBlockThatItShares(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	clear(block.Bytes()[ready.Offset:][:ready.Bytes]) // actions of 0 in every row
 	for i := range envs {
 		binary.LittleEndian.PutUint64(c.resets.Bytes()[8*i:], uint64(7+i))
 	}
