@@ -70,10 +70,9 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 	has := func(c Column) bool {
 		return slices.ContainsFunc(doc.Columns, func(x native.Column) bool { return x.Name == c.String() })
 	}
-	// Where only other components write shaped rewards, there are none before row 0.
-	shaped := has(ShapedReward) && (!doc.Memory.Learned || doc.Memory.Past == 0 || has(PastShaped))
-	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Versions: has(PlayedVersion), Granted: doc.Granted,
+	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Policies: doc.Policies, Versions: has(PlayedVersion), Granted: doc.Granted,
 		Memory: Memory(doc.Memory)}
+	shape.Shaped = has(PastShaped) || has(ShapedReward) && !shape.grants(ShapedReward)
 	for place, group := range doc.Groups {
 		if place >= MaxPolicies || group < 0 || group >= hostabi.MaxGroups {
 			return nil, fmt.Errorf("%w: policy %d plays group %d", native.ErrSchema, place, group)

@@ -136,6 +136,9 @@ func TestDocument_HasTheColumnsOfEarlierRows(t *testing.T) {
 		want  []Column
 	}{
 		"shaped by wrappers":    {Shape{Shaped: true, Memory: memory}, []Column{PastReward, PastShaped, Executed, PastExecuted}},
+		"shaped by both":        {Shape{Shaped: true, Granted: "shaped_reward", Memory: memory}, []Column{PastReward, PastShaped, Executed, PastExecuted}},
+		"by both, one row":      {Shape{Shaped: true, Granted: "reward shaped_reward"}, nil},
+		"by a component, one":   {Shape{Granted: "shaped_reward"}, nil},
 		"shaped by a component": {Shape{Granted: "shaped_reward", Memory: memory}, []Column{PastReward, Executed, PastExecuted}},
 		"not shaped":            {Shape{Memory: memory}, []Column{PastReward, Executed, PastExecuted}},
 		"not asked for":         {Shape{Shaped: true, Memory: Memory{Past: 2}}, []Column{PastReward}},
@@ -154,6 +157,8 @@ func TestDocument_HasTheColumnsOfEarlierRows(t *testing.T) {
 		again, err := DecodeSchema(travel(t, s.Document()), s.Bytes)
 		if err != nil || !slices.EqualFunc(again.(*Schema).Columns(), s.Columns(), func(a, b Layout) bool { return a.Column == b.Column && a.Offset == b.Offset }) {
 			t.Errorf("%s: read back as %+v, %v", name, again, err)
+		} else if got := again.(*Schema).Shape; got != s.Shape {
+			t.Errorf("%s: read back with shape %+v, want %+v", name, got, s.Shape)
 		}
 	}
 }

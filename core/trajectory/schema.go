@@ -211,6 +211,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if len(spec.Tensors) > hostabi.MaxTensors {
 		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
 	}
+	if shape.grants(ShapedReward) && (shape.Past == 0 || !shape.Learned) {
+		shape.Shaped = false // it adds nothing, and equal columns have equal shapes
+	}
 	s := &Schema{Spec: spec, Shape: shape, Agents: spec.Agents()}
 	if _, turns := spec.Tensor(hostabi.RoleActive); turns && shape.Past > 0 {
 		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames plays yet: "+
