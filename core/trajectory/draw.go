@@ -43,8 +43,12 @@ func (t Trajectory) drawAction(i, row int, word func(env int) uint64) {
 	if c.masked {
 		mask = t.at(c.mask, row)
 	}
-	for env := range action.Rows {
-		if t.Schema.holds(&t.Schema.columns[c.action], env) {
+	agents := t.Schema.Agents
+	for agent := range agents {
+		if !t.Schema.holds(&t.Schema.columns[c.action], agent) {
+			continue
+		}
+		for env := agent; env < action.Rows; env += agents {
 			c.draw(action, mask, env, scrambled(word(env), i<<actionBit))
 		}
 	}
