@@ -41,6 +41,7 @@ type commandLine struct {
 	Inspect inspectCommand `cmd:"" help:"Read a module without running it."`
 
 	Vector vectorCommand `cmd:"" hidden:"" help:"Step environments for another program."`
+	Video  videoCommand  `cmd:"" hidden:"" help:"Write the pictures of another program into a file."`
 
 	Plugin pluginCommand `cmd:"" help:"Native plugins: programs that run components or environments."`
 	Store  storeCommand  `cmd:"" help:"Serve a store of named objects in shared memory."`

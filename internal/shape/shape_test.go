@@ -59,6 +59,7 @@ pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/seeds:         hostabi core/... pipeline/runs
 pipeline/curves:        core/files core/table pipeline/seeds
+pipeline/video:
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
 pipeline/players:       hostabi core/... gpu/policy/... pipeline/graph pipeline/runs plugins/evaluation
 pipeline/export:        core/... gpu/policy/... pipeline/runs

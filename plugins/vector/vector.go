@@ -46,6 +46,16 @@ type Failed struct {
 	Reason string `json:"reason"`
 }
 
+// Render is the slot of a call for a picture: T is the number of the environment, Split that of the camera. The document with the picture
+// goes before the answer.
+const Render = 1
+
+// Picture is a document with a picture: the bytes of all pixels are in the file that comes with it.
+type Picture struct {
+	Width, Height, Channels int
+	FPS                     float32 // pictures a second at normal speed, 0 where the environment does not say
+}
+
 // creation is the seed of what a module draws before its first reset, which has seeds.
 const creation = 1
 
@@ -187,8 +197,34 @@ func (s *server) call(m *hostabi.Message) (trajectory.Ended, error) {
 		return s.driver.Step()
 	case hostabi.LinkEnvReset:
 		return 0, s.reset(m.Kind)
+	case Render:
+		return 0, s.render(int(m.T), int(m.Split))
 	}
 	return 0, fmt.Errorf("there is no call %#x", m.Slot)
+}
+
+// render sends a picture of an environment.
+func (s *server) render(index, camera int) error {
+	spec := &s.driver.Schema().Spec
+	mode, channels := hostabi.RenderRGB, 3
+	if spec.Render.Modes&mode == 0 {
+		mode, channels = hostabi.RenderRGBA, 4
+	}
+	from, ok := s.driver.Env.(env.Renderer)
+	if !ok || spec.Render.Modes&mode == 0 {
+		return fmt.Errorf("%s draws no pictures in colour: its module would export %s and name the modes RGB or RGBA", spec.Name, hostabi.ExportRender)
+	}
+	pixels, err := from.Render(index, mode, camera, nil)
+	if err != nil {
+		return err
+	}
+	file, err := shm.Create("picture", len(pixels))
+	if err != nil {
+		return err
+	}
+	copy(file.Bytes(), pixels)
+	told := s.tell(&Picture{Width: spec.Render.Width, Height: spec.Render.Height, Channels: channels, FPS: spec.Render.FPS}, file.FD())
+	return errors.Join(told, file.Close())
 }
 
 // reset starts episodes: everywhere, or where the flags say so, and with seeds where they are given.

@@ -137,6 +137,12 @@ func TestServe_StepsInTheBlockThatItShares(t *testing.T) {
 	if c.document(&failed); !strings.Contains(failed.Reason, "no call 0x7") {
 		t.Errorf("reason %q", failed.Reason)
 	}
+	if m := c.ask(hostabi.Message{Slot: Render}); m.Kind == 0 {
+		t.Errorf("a picture of an environment that draws none: %+v", m)
+	}
+	if c.document(&failed); !strings.Contains(failed.Reason, "draws no pictures in colour") {
+		t.Errorf("reason %q", failed.Reason)
+	}
 	c.requests.Shut()
 	if err := <-c.ended; err != nil {
 		t.Error(err)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .policies import Policy, load
     from .program import ProgramError
     from .queue import Queue
+    from .recording import RecordingError, record
     from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
     from .serving import serve
     from .spec import EnvSpec, Tensor
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan",
-    "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue", "Refused",
-    "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor", "TimedOut", "TrainedRun",
-    "TrainedRuns", "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena",
-    "handle_block", "handle_generation", "load", "make_vec", "serve", "train",
+    "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue",
+    "RecordingError", "Refused", "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor",
+    "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode",
+    "evaluate", "handle_arena", "handle_block", "handle_generation", "load", "make_vec", "record", "serve", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -72,6 +73,7 @@ _HOME = {name: module for module, names in {
     "policies": "Policy load",
     "program": "ProgramError",
     "queue": "Queue",
+    "recording": "RecordingError record",
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "serving": "serve",
     "spec": "EnvSpec Tensor",

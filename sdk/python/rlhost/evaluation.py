@@ -121,6 +121,23 @@ def _play(policy: Policy, envs: list[Any], episodes: int, deterministic: bool, s
     return Evaluation(returns, lengths)
 
 
+def episode(policy: Policy, env: Any, seed: int, deterministic: bool, most: int, show: Callable[[Any], None]) -> tuple[float, int]:
+    """Plays one episode of at most so many steps, and returns its return and length. show is called with the environment at the beginning, and
+    after each step that it draws the end of."""
+    game, state = _Game(env), None
+    game.begin(0, seed)
+    show(env)
+    while game.length < most:
+        action, state = policy.predict(_stacked([game.parts()]), state, [game.starts], deterministic, _masks([game]))
+        parts = action if isinstance(action, tuple) else (action,)
+        goes_on = game.step(_action(env.action_space, iter([a[0] for a in parts])))
+        if goes_on or not getattr(env, "begins_at_once", False):
+            show(env)
+        if not goes_on:
+            break
+    return game.total, game.length
+
+
 def _stacked(rows: list[dict[str, Any]]) -> Any:
     """Rows of observations as a batch."""
     batch = {path: numpy.stack([numpy.atleast_1d(row[path]) for row in rows]) for path in rows[0]}

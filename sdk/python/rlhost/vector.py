@@ -6,6 +6,7 @@ import array
 import base64
 import fcntl
 import json
+import math
 import mmap
 import os
 import socket
@@ -208,6 +209,24 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.send(actions)
         return self.recv()
 
+    def render(self, camera: int = 0) -> tuple[numpy.ndarray, ...]:
+        """What modules draw: the pixels of each environment, uint8 [height, width, 3 or 4]. Raises VecError where they draw nothing."""
+        pictures = []
+        for i in range(self.num_envs):
+            self._put(bytes(_native.Message(slot=_RENDER, t=i, split=camera)))
+            told, files = self._document()
+            try:
+                m = self._reply()
+                if m.kind:
+                    raise VecError(told["reason"])
+                shape = told["Height"], told["Width"], told["Channels"]
+                pictures.append(numpy.frombuffer(os.pread(files[0], math.prod(shape), 0), numpy.uint8).reshape(shape))
+                self.metadata["render_fps"] = told["FPS"] or None
+            finally:
+                for fd in files:
+                    os.close(fd)
+        return tuple(pictures)
+
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         masks = self._masks[self._row]
         if masks:
@@ -224,12 +243,22 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return _gathered(space, iter(columns), self._copy)
 
     def _ask(self, slot: int, kind: int) -> None:
+        self._put(_STEP if slot == _LINK_STEP else bytes(_native.Message(slot=slot, kind=kind)))
+
+    def _put(self, message: bytes) -> None:
         if self._waiting:
             raise gymnasium.error.AlreadyPendingCallError("an answer is awaited: call recv first", "step")
-        self._requests.put(_STEP if slot == _LINK_STEP else bytes(_native.Message(slot=slot, kind=kind)))
+        self._requests.put(message)
         self._waiting = True
 
     def _answer(self) -> _native.Message:
+        m = self._reply()
+        if m.kind:
+            raise VecError(self._document()[0]["reason"])
+        self._row = m.t
+        return m
+
+    def _reply(self) -> _native.Message:
         if not self._waiting:
             raise gymnasium.error.NoAsyncCallError("no answer is awaited: call send first", "step")
         while True:
@@ -240,9 +269,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 if self._child.poll() is not None:
                     raise self._ended() from None
         self._waiting = False
-        if m.kind:
-            raise VecError(self._document()[0]["reason"])
-        self._row = m.t
         return m
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -253,6 +279,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._words.close()
 
 
+_RENDER = 1  # of the host's package vector
 _LINK_STEP = _native.LINK_ENV_STEP
 _STEP = bytes(_native.Message(slot=_LINK_STEP))
 
