@@ -3,15 +3,18 @@
 this process) and the vectorised CartPole of Gymnasium, and EnvPool (threads and C++, as many as it picks) where it is installed
 and has the environment. All have as many environments, get the same actions ready made, have every array read, and take turns:
 
-    .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [ENV...]
+    .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [--peers SyncVectorEnv] [--busy 2] [ENV...]
 
 ENV is an id of Gymnasium, or ID=OURS where rlhost steps another environment of the same task, such as CartPole-v1=cartpole@1. The first
-case is stepped by rlhost twice: its ratio to itself is the control. EnvPool needs packages of assets, which pip installs with
+case is stepped by rlhost twice: its ratio to itself is the control. --busy keeps as many processors busy beside it. The last lines are
+the geometric means over the environments. EnvPool needs packages of assets, which pip installs with
 it; a virtual environment of its own keeps .venv as it is:
 
     python3 -m venv pool && pool/bin/pip install envpool ./sdk/python && pool/bin/python bench/python/gym_bench.py"""
 
 import argparse
+import collections
+import multiprocessing
 import statistics
 import time
 
@@ -51,6 +54,11 @@ def pool(use, envs):
 PEERS = {"rlhost again": None, "AsyncVectorEnv": asynchronous, "SyncVectorEnv": synchronous, "vectorised": vectorised, "EnvPool": pool}
 
 
+def spin():
+    while True:
+        pass
+
+
 def rate(vector, seconds):
     """Env steps/s of a vector environment; nan where there is none."""
     if vector is None:
@@ -82,26 +90,42 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cases", default="1x1,2x1,2x8,1x64,2x64", help="workers x environments of each")
     parser.add_argument("--copy", action="store_true", help="let rlhost copy its arrays, as is its default")
+    parser.add_argument("--peers", default=",".join(PEERS), help="those to compare with, separated by commas")
+    parser.add_argument("--busy", type=int, default=0, help="loops that run beside it")
     args = parser.parse_args()
+    loops = [multiprocessing.get_context("spawn").Process(target=spin, daemon=True) for _ in range(args.busy)]
+    for loop in loops:
+        loop.start()
     print("env, workers x envs: rlhost env steps/s; of each peer its own, and the median ratio of rounds (least-most)")
+    medians = collections.defaultdict(list)
     for both in args.env:
         use, _, own = both.partition("=")
         own = own or use
-        for workers, envs in (map(int, case.split("x")) for case in args.cases.split(",")):
-            def ours(_, envs):
-                return rlhost.make_vec(own, envs, workers=workers, copy=args.copy)
+        for case in args.cases.split(","):
+            compare(use, own, case, args, medians)
+    for (case, name), ratios in medians.items():
+        print(f"{case} to {name}: geometric mean x {statistics.geometric_mean(ratios):.2f} of {len(ratios)}")
 
-            rounds = []
-            for _ in range(args.rounds):
-                rates = [rate((make or ours)(use, workers * envs), args.seconds) for make in PEERS.values()]
-                rounds.append([rate(ours(use, workers * envs), args.seconds), *rates])
-            mine, *peers = zip(*rounds)
-            print(f"{both} {workers} x {envs}: {statistics.median(mine):,.0f}", flush=True)
-            for name, rates in zip(PEERS, peers):
-                ratios = [a / b for a, b in zip(mine, rates)]
-                if not numpy.isnan(ratios).any():
-                    print(f"    {name} {statistics.median(rates):,.0f}  x {statistics.median(ratios):.2f} "
-                          f"({min(ratios):.2f}-{max(ratios):.2f})", flush=True)
+
+def compare(use, own, case, args, medians):
+    """Measures one case, prints it, and adds the median ratios to medians."""
+    workers, envs = map(int, case.split("x"))
+
+    def ours(_, envs):
+        return rlhost.make_vec(own, envs, workers=workers, copy=args.copy)
+
+    peers, rounds = args.peers.split(","), []
+    for _ in range(args.rounds):
+        rates = [rate((PEERS[name] or ours)(use, workers * envs), args.seconds) for name in peers]
+        rounds.append([rate(ours(use, workers * envs), args.seconds), *rates])
+    mine, *theirs = zip(*rounds)
+    print(f"{use} {own if own != use else ''} {workers} x {envs}: {statistics.median(mine):,.0f}", flush=True)
+    for name, rates in zip(peers, theirs):
+        ratios = [a / b for a, b in zip(mine, rates)]
+        if not numpy.isnan(ratios).any():
+            medians[case, name].append(statistics.median(ratios))
+            print(f"    {name} {statistics.median(rates):,.0f}  x {statistics.median(ratios):.2f} "
+                  f"({min(ratios):.2f}-{max(ratios):.2f})", flush=True)
 
 
 if __name__ == "__main__":

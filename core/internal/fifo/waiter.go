@@ -12,9 +12,12 @@ import (
 // once; then, at a ring between two, it yields the processor between looks, so that a peer that shares it runs without
 // having been asleep. Only trying shows whether the peer answers quickly. After many misses in a row the spins are cut
 // short for some time, and for twice as long after each further row, so that useless spinning costs next to nothing.
+// A yield that lasts is such a row by itself, even if the peer has answered meanwhile: others want the processor, each
+// yield hands them a whole slice of some milliseconds, and a sleeper that is woken comes before them.
 const (
 	lookSpin   = 4 * time.Microsecond
 	yieldSpin  = 100 * time.Microsecond
+	overtaken  = 3 * yieldSpin    // for so long the processor was others'
 	nowSpin    = time.Microsecond // used instead when cut short: a peer that is awake answers sooner
 	trustShift = 3                // at a queue, a spin after many hits may be 2^3 times as long
 	spinPause  = 8                // pauses from look to look
@@ -119,7 +122,10 @@ func (w *Waiter) spinFrom(start time.Time, attempt func() bool) bool {
 			shm.Yield()
 		}
 		if attempt() {
-			w.hits++
+			if w.hits++; !w.bell.many && time.Since(start) > overtaken {
+				w.sleepNext()
+				return true
+			}
 			w.miss, w.skip, w.row = 0, 0, minSkip
 			return true
 		}
@@ -128,10 +134,15 @@ func (w *Waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	if !counts {
 		return false
 	}
-	if w.miss++; w.miss == maxMisses {
-		w.miss, w.skip, w.row = 0, w.row, min(2*w.row, maxSkip)
+	if w.miss++; w.miss == maxMisses || time.Since(start) > overtaken {
+		w.sleepNext()
 	}
 	return false
+}
+
+// sleepNext cuts the spins of the next waits short.
+func (w *Waiter) sleepNext() {
+	w.miss, w.skip, w.row = 0, w.row, min(2*w.row, maxSkip)
 }
 
 func (w *Waiter) sleepUntil(end deadline, fills bool, attempt, giveUp func() bool) bool {

@@ -29,6 +29,7 @@ enum {
 
 // Sleeps, in nanoseconds. The longest bounds the delay when a killed process has lost a wake.
 #define YIELD_MAX INT64_C(100000)
+#define OVERTAKEN INT64_C(200000) // more than YIELD_MAX: for so long the processor was others'
 #define SLEEP_MAX INT64_C(100000000)
 #define SHARED_SLEEP_MAX INT64_C(8000000)
 #define VAIN_MIN INT64_C(1000000)
@@ -237,30 +238,38 @@ static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t 
     return 0;
 }
 
+// skip_next makes the next waits do without yields.
+static void skip_next(struct patience *p) {
+    p->misses = 0;
+    p->skip = p->row;
+    p->row = 2 * p->row < SKIP_MAX ? 2 * p->row : SKIP_MAX;
+}
+
 // yield calls sched_yield between attempts, so that a peer on the same processor runs, and a peer on another finds this
 // end awake: on virtual machines an idle processor takes tens of microseconds to wake up. After a row of misses it is
-// skipped for some waits, twice as many after each further row. Only for rings with one thread at each end, as in
-// core/ring.
+// skipped for some waits, twice as many after each further row. A yield that lasts is such a row by itself, even if the
+// peer has answered meanwhile: others want the processor, and each yield hands them a whole slice. Only for rings with
+// one thread at each end, as in core/ring.
 static int yield(rlh_ring *ring, ring_attempt attempt, void *arguments, struct patience *p) {
     if (p->spin == 0) return 0;
     if (p->skip > 0) {
         p->skip--;
         return 0;
     }
-    int64_t end = deadline_after(YIELD_MAX);
+    int64_t end = deadline_after(YIELD_MAX), overtaken = deadline_after(YIELD_MAX + OVERTAKEN);
     do {
         sched_yield();
         int n = attempt(ring, arguments);
-        if (n != 0) {
+        if (n == 0) continue;
+        if (left_until(overtaken) == 0) {
+            skip_next(p);
+        } else {
             p->misses = 0;
             p->row = SKIP_MIN;
-            return n;
         }
+        return n;
     } while (left_until(end) > 0);
-    if (++p->misses < MISSES_MAX) return 0;
-    p->misses = 0;
-    p->skip = p->row;
-    p->row = 2 * p->row < SKIP_MAX ? 2 * p->row : SKIP_MAX;
+    if (++p->misses == MISSES_MAX || left_until(overtaken) == 0) skip_next(p);
     return 0;
 }
 
