@@ -80,16 +80,24 @@ func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
 	w.reaches(475, 500_000, "own.toml")
 }
 
-// Gymnasium's own environments train through the Python plugin, and how many processes share them changes nothing.
+// Gymnasium's own environments train through the Python plugin, and how many processes and threads share them changes nothing.
 func TestPlugins_GymnasiumTrains(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.python()
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:CartPole-v1", 1))
 	one := w.train("gym.toml", "--set", "run.stop.env_steps=4096")
-	two := w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "env.cartpole.workers=2")
-	if one.EnvSteps != 4096 || one.ParamsHash != two.ParamsHash {
-		t.Errorf("one process %+v, two %+v", one, two)
+	if one.EnvSteps != 4096 {
+		t.Errorf("one process %+v", one)
+	}
+	for _, shared := range [][]string{{"workers=4"}, {"workers=2", "threads=3"}} {
+		args := []string{"gym.toml", "--set", "run.stop.env_steps=4096"}
+		for _, key := range shared {
+			args = append(args, "--set", "env.cartpole."+key)
+		}
+		if end := w.train(args...); end.EnvSteps != 4096 || end.ParamsHash != one.ParamsHash {
+			t.Errorf("%v: %+v, want the parameters of one process, %s", shared, end, one.ParamsHash)
+		}
 	}
 	w.env = nil
 	if out, err := w.command("eval", "--episodes", "2").CombinedOutput(); err != nil { // with the training's Python, though it is not named
@@ -101,7 +109,7 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 		t.Errorf("Acrobot: %+v", acrobot)
 	}
 	lake := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:FrozenLake-v1", "--set", "run.stop.env_steps=2048") // a Discrete observation, one-hot
-	if lake.EnvSteps != 2048 || lake.EvalReturn < 0 || lake.EvalReturn > 1 || !strings.Contains(w.read("runs/cartpole/0004/run.json"), "onehot") {
+	if lake.EnvSteps != 2048 || lake.EvalReturn < 0 || lake.EvalReturn > 1 || !strings.Contains(w.read("runs/cartpole/0005/run.json"), "onehot") {
 		t.Errorf("FrozenLake: %+v", lake)
 	}
 }

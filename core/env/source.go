@@ -25,6 +25,7 @@ type Source struct {
 	Use     string            `toml:"use" json:"use" doc:"Environment: NAME@VERSION of a built-in one, the path of a module, or PLUGIN:ENVIRONMENT." default:"required"`
 	Runtime string            `toml:"runtime" json:"-" doc:"Where the environments of a module run." range:"host, process"`
 	Workers int               `toml:"workers" json:"-" doc:"Processes for each batch of environments that run in processes." range:"1 or more"`
+	Threads int               `toml:"threads" json:"threads,omitempty" doc:"Threads of a process that step environments of Python side by side, for environments that wait in their steps." range:"1 to 256"`
 	Args    map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
 	Limits  `toml:"limits"`
 	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock"`
@@ -248,4 +249,4 @@ const (
 )
 
 // DefaultSource returns a table with the defaults of [env.NAME].
-func DefaultSource() Source { return Source{Runtime: InHost, Workers: 1} }
+func DefaultSource() Source { return Source{Runtime: InHost, Workers: 1, Threads: 1} }

@@ -247,14 +247,24 @@ func (r *envReader) checkRuntime(n *node, f *envFile) {
 		}
 	}
 	r.check.atLeast(n, "workers", f.Workers, 1)
+	r.check.atLeast(n, "threads", f.Threads, 1)
 	_, _, native := SplitUse(f.Use)
 	if child := n.at("data"); child != nil && native && f.Data != "" {
 		r.check.Add("E005", child.key, "leave it out: a native program opens files by itself", "`data` is for modules")
+	}
+	if child := n.at("threads"); child != nil && f.Threads > maxThreads {
+		r.check.Add("E005", child.val, "", "`threads` is %d, must be %d or less", f.Threads, maxThreads)
+	}
+	if child := n.at("threads"); child != nil && f.Threads > 1 && !native {
+		r.check.Add("E005", child.val, "leave it out: give them more processes by runtime = \"process\" and workers", "`threads` is %d, but a module has one thread", f.Threads)
 	}
 	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Runtime == env.InHost && !native {
 		r.check.Add("E005", child.val, `add runtime = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }
+
+// maxThreads bounds the threads of each process of environments, so that a slip of the finger does not take all memory.
+const maxThreads = 256
 
 // flatten turns nested tables of scalars into strings by dotted key, and with lists also lists, into JSON.
 func (k *checker) flatten(n *node, path, prefix string, lists bool, into map[string]string) {

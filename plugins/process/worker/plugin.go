@@ -92,7 +92,21 @@ func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoa
 	if err := spawn.KeyErrors(loaded.Errors); err != nil {
 		return nil, nil, errors.Join(err, w.end())
 	}
+	if err := p.knowsThreads(&loaded); err != nil {
+		return nil, nil, errors.Join(err, w.end())
+	}
 	return w, &loaded, nil
+}
+
+// knowsThreads returns an error for the key threads of the source where the program takes no notice of it.
+func (p *plugin) knowsThreads(loaded *native.EnvLoaded) error {
+	if p.source.Threads <= 1 || loaded.Threads > 0 {
+		return nil
+	}
+	return spawn.KeyErrors([]native.ConfigError{{
+		Key: "threads", Help: "leave it out, and give `workers` more processes instead",
+		Reason: fmt.Sprintf("is %d, but %s steps its environments one after the other", p.source.Threads, p.source.program.Name),
+	}})
 }
 
 // withCode gives an error the code that the plugin's own words begin with, if they do.

@@ -393,6 +393,10 @@ func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 	if want := []string{"E003 `args.max_steps` is \"many\", want a whole number from 1 to 2147483647", "E002 `args.max_stps` is not an argument of this environment"}; !slices.Equal(keys, want) {
 		t.Errorf("arguments that the environment does not take: %q (%v), want %q", keys, err, want)
 	}
+	_, err = Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{Source: env.Source{Use: cartPole(t), Threads: 2}})
+	if all := table.All(err); len(all) != 1 || !strings.HasPrefix(all[0].Sentence(), "`threads` is 2, but ") {
+		t.Errorf("threads of a program that has none: %v", err)
+	}
 	if _, err := Load(t.Context(), r, spawntest.Self(t, "plain"), Options{Source: env.Source{Use: "x"}}); err == nil {
 		t.Error("a program that works no environments is taken")
 	}

@@ -105,7 +105,17 @@ func TestGymnasium_ALimitIsForOneEnvironment(t *testing.T) {
 	t.Setenv("PYTHONPATH", dir)
 	program := gymnasium(t)
 	program.Env = append(program.Env, "PYTHONPATH")
-	p := loadFrom(t, program, 1, env.Source{Name: "gym", Use: "slow:Slow", Limits: env.Limits{Step: 400 * time.Millisecond}})
+	for _, threads := range []int{1, 3} {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
+			p := loadFrom(t, program, 1, env.Source{Name: "gym", Use: "slow:Slow", Threads: threads, Limits: env.Limits{Step: 400 * time.Millisecond}})
+			hangsFourth(t, p)
+		})
+	}
+}
+
+// hangsFourth steps eight environments of which the fourth hangs in its second step.
+func hangsFourth(t *testing.T, p env.Plugin) {
+	t.Helper()
 	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "slow", Envs: 8, Autoreset: hostabi.SameStep}})
 	if err != nil {
 		t.Fatal(err)

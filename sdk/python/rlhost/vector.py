@@ -38,7 +38,7 @@ class VecError(RuntimeError):
     """An environment could not be made, or failed; the text says which one and why."""
 
 
-def make_vec(env: pipelines.Env, num_envs: int = 1, *, workers: int = 1, autoreset: str = "same_step", seed: int | None = None,
+def make_vec(env: pipelines.Env, num_envs: int = 1, *, workers: int = 1, threads: int = 1, autoreset: str = "same_step", seed: int | None = None,
              args: Mapping[str, Any] | None = None, wrap: Sequence[Mapping[str, Any]] | None = None, copy: bool = True) -> VectorEnv:
     """Makes environments that are stepped together: an id of Gymnasium, what makes one, ``name@version`` of one that is built in, or the
     path of a module.
@@ -47,24 +47,24 @@ def make_vec(env: pipelines.Env, num_envs: int = 1, *, workers: int = 1, autores
         obs, info = venv.reset(seed=1)
         obs, reward, terminated, truncated, info = venv.step(venv.action_space.sample())
 
-    ``workers`` processes step environments of Python; ``args`` and ``wrap`` are those of a pipeline. ``autoreset`` is same_step or next_step.
+    ``workers`` processes step environments of Python, each in so many ``threads``, which is for environments that wait in their steps; ``args`` and ``wrap`` are those of a pipeline. ``autoreset`` is same_step or next_step.
     Environment i is reset with seed + i. With ``copy=False`` arrays are views of the memory that the environments write: they stay as they are
     for about thirty steps and must not be written.
 
     Raises VecError with place, reason and remedy."""
-    return VectorEnv(env, num_envs, workers=workers, autoreset=autoreset, seed=seed, args=args, wrap=wrap, copy=copy)
+    return VectorEnv(env, num_envs, workers=workers, threads=threads, autoreset=autoreset, seed=seed, args=args, wrap=wrap, copy=copy)
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Environments in a process of the host. ``send`` and ``recv`` are the halves of ``step``: between them this process can do other work."""
 
-    def __init__(self, env: pipelines.Env, num_envs: int, *, workers: int, autoreset: str, seed: int | None, args: Mapping[str, Any] | None,
+    def __init__(self, env: pipelines.Env, num_envs: int, *, workers: int, threads: int, autoreset: str, seed: int | None, args: Mapping[str, Any] | None,
                  wrap: Sequence[Mapping[str, Any]] | None, copy: bool):
         if autoreset not in _MODES:
             raise ValueError(f"autoreset is {autoreset!r}: want same_step or next_step")
         self.num_envs, self._copy, self._seed, self._begun = int(num_envs), copy, seed, False
         use = pipelines.use(env)
-        given = {"use": use, "workers": workers if workers != 1 else None, "args": args, "wrap": wrap}
+        given = {"use": use, "workers": workers if workers != 1 else None, "threads": threads if threads != 1 else None, "args": args, "wrap": wrap}
         source = 'rlhost = 1\n[run]\nname = "vec"\nstop = { env_steps = 1 }\n' + pipelines.table("env.env", given) + '[train]\npreset = "general"\nenv = "env"\n'
         self._child, self._wire = self._start(source, autoreset)
         files: list[int] = []

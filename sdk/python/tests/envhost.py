@@ -92,10 +92,10 @@ class EnvHost:
     """One worker process with a batch of environments, or one in this process."""
 
     def __init__(self, use, envs, args=None, autoreset=SAME_STEP, first_column=0, block_envs=None, environment=None,
-                 own_process=True, module=GYMNASIUM):
+                 own_process=True, module=GYMNASIUM, threads=1):
         self.host = FakeHost([sys.executable, "-m", module], environment).connect() if own_process else InProcess(module)
         try:
-            loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}, **LATER})
+            loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}, "threads": threads, **LATER})
             self.spec = rlhost.EnvSpec.unpack(base64.b64decode(loaded["spec"]["describe"]))
             self.hash = loaded["hash"]
             self.scratch = self.host.call("EnvMake", {

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -16,6 +16,7 @@ import numpy
 from .. import spec
 from ..arena import Column, view
 from . import infos
+from .crew import Crew
 from .source import SEED_MASK, Source
 from .watch import STEPS, Watch
 
@@ -108,18 +109,21 @@ class Bound:
 
 
 class Batch:
-    """A fixed number of environments, stepped one after the other into the bound block."""
+    """A fixed number of environments, stepped into the bound block: one after the other, or by several threads, each of which takes the next
+    one that no other has begun."""
 
     agents = 1  # of each
 
     def __init__(self, source: Source, envs: int, autoreset: int,
-                 report: Callable[[int, str, float], None] = lambda env, name, value: None):
+                 report: Callable[[int, str, float], None] = lambda env, name, value: None, threads: int = 1):
         self.source, self.autoreset, self._report = source, autoreset, report
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
         self.done: Any = [0]  # counts the environments that were reset or stepped: a worker puts it where the host sees it
         self.ended = [False] * envs  # under next_step: the next step begins an episode
         self._count = envs
+        self._crew = Crew(min(threads, envs))
+        self._told: list[tuple[int, str, float]] = []  # in this step
         self._watch, self._watched = Watch(source), 0
         self.renew()
 
@@ -143,59 +147,76 @@ class Batch:
 
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
-        write = self.source.observations.writer(self._block().obs, t)
-        done = self.done
-        for i, env in enumerate(self.envs):
-            if mask is not None and not mask[i]:
-                done[0] += 1
-                continue
-            try:
-                obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
-                self._watch.look(i, obs, info)
-                write(i, obs)
-                self._write_mask(i, t, info)
-                infos.write(self._block().infos, self.source.infos, t, i, info)
-            except (Exception, SystemExit) as e:
-                raise EnvFault(i, e, env, "reset") from e
-            self.ended[i] = False
-            done[0] += 1
+        block, told = self._block(), self.source.infos
+        write = self.source.observations.writer(block.obs, t)
+
+        def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
+            for i, env in order:
+                if mask is None or mask[i]:
+                    try:
+                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
+                        self._watch.look(i, obs, info)
+                        write(i, obs)
+                        self._write_mask(i, t, info)
+                        infos.write(block.infos, told, t, i, info)
+                    except (Exception, SystemExit) as e:
+                        raise EnvFault(i, e, env, "reset") from e
+                    self.ended[i] = False
+                note(i)
+
+        self._crew.share(some, self.done, self.envs)
 
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
         block = self._block()
         write = self.source.observations.writer(block.obs, t + 1)
-        masked = self.source.masked
+        masked, ended, done, alone = self.source.masked, self.ended, self.done, self._crew.alone
         self._watched += 1
         watch = self._watch.look if self._watched <= STEPS else None
-        rewards: list[SupportsFloat] = []
-        terminations: list[bool] = []
-        truncations: list[bool] = []
-        reward: SupportsFloat
-        i, done = 0, self.done
+        actions = self.source.actions.rows([column[t] for column in block.action])
+        rewards: list[SupportsFloat] = [0.0] * self._count
+        terminations, truncations = [False] * self._count, [False] * self._count
+
+        def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
+            i = 0
+            try:
+                for i, step, action in order:
+                    if ended[i]:
+                        obs, info = self._again(i, t, block)
+                    else:
+                        obs, rewards[i], terminated, truncated, info = step(action)
+                        terminations[i], truncations[i] = terminated, truncated
+                        if watch:
+                            watch(i, obs, info)
+                        if terminated or truncated:
+                            self._tell(i, info)
+                            obs, info = self._end(i, t, obs, block)
+                    if masked:
+                        self._write_mask(i, t + 1, info)
+                    write(i, obs)
+                    if alone:
+                        done[0] += 1  # as note does, without a call
+                    else:
+                        note(i)
+            except (Exception, SystemExit) as e:
+                raise EnvFault(i, e, self.envs[i], "step") from e
+
         try:
-            for step, action in zip(self._steps, self.source.actions.rows([column[t] for column in block.action])):
-                if self.ended[i]:
-                    obs, info = self.envs[i].reset()
-                    reward, terminated, truncated = 0.0, False, False
-                    self.ended[i] = False
-                    infos.write(block.infos, self.source.infos, t + 1, i, info)
-                else:
-                    obs, reward, terminated, truncated, info = step(action)
-                    if watch:
-                        watch(i, obs, info)
-                    if terminated or truncated:
-                        self._tell(i, info)
-                        obs, info = self._end(i, obs, block)
-                        if info is not None:
-                            infos.write(block.infos, self.source.infos, t + 1, i, info)
-                if masked:
-                    self._write_mask(i, t + 1, info)
-                write(i, obs)
-                rewards.append(reward)
-                terminations.append(terminated)
-                truncations.append(truncated)
-                i += 1
-                done[0] += 1
+            self._crew.share(some, self.done, self._steps, actions)
+        finally:
+            self._report_told()
+        self._write_results(t, rewards, terminations, truncations)
+
+    def _again(self, i: int, t: int, block: Bound) -> tuple[Any, Any]:
+        """Begins an episode in the place of a step, under next_step."""
+        obs, info = self.envs[i].reset()
+        self.ended[i] = False
+        infos.write(block.infos, self.source.infos, t + 1, i, info)
+        return obs, info
+
+    def _write_results(self, t: int, rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any]) -> None:
+        block = self._block()
+        try:
             try:
                 block.reward[t] = rewards
             except (TypeError, ValueError):  # of arrays with one element
@@ -203,18 +224,24 @@ class Batch:
             block.terminated[t] = terminations
             block.truncated[t] = truncations
         except (Exception, SystemExit) as e:
-            if i == self._count:
-                i, e = blame(rewards, terminations, truncations, e)
+            i, e = blame(rewards, terminations, truncations, e)
             raise EnvFault(i, e, self.envs[i], "step") from e
 
+    def _report_told(self) -> None:
+        """Reports what the step has told, in the order of the environments."""
+        if self._told:
+            for told in sorted(self._told, key=lambda told: told[0]):
+                self._report(*told)
+            self._told.clear()
+
     def _tell(self, env: int, info: Mapping[Any, Any]) -> None:
-        """Reports the numbers of the last info of an environment's episode."""
+        """Notes the numbers of the last info of an environment's episode."""
         for name, value in info.items():
             if isinstance(name, str) and infos.number(value):
-                self._report(env, name, float(value))
+                self._told.append((env, name, float(value)))
 
-    def _end(self, i: int, obs: Any, block: Bound) -> tuple[Any, Any]:
-        """Resets at the end of an episode as the autoreset mode requires; returns the observation to write, and the info
+    def _end(self, i: int, t: int, obs: Any, block: Bound) -> tuple[Any, Any]:
+        """Resets at the end of an episode in step t as the autoreset mode requires; returns the observation to write, and the info
         that has its mask, None where no action is taken."""
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs
@@ -224,6 +251,7 @@ class Batch:
             self._watch.shape(first)
             if self._watched <= STEPS:
                 self._watch.look(i, first, info)
+            infos.write(block.infos, self.source.infos, t + 1, i, info)
             return first, info
         self.ended[i] = self.autoreset == spec.NEXT_STEP
         return obs, None

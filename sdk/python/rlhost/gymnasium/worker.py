@@ -76,14 +76,15 @@ class Worker:
 
     def _load(self, document: Any) -> Any:
         self._source = self._load_source(document["use"], document.get("args"))
-        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash}
+        self._threads = max(document.get("threads", 1), 1)
+        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash, "threads": self._threads}
 
     def _make(self, document: Any) -> Any:
         if not self._source:
             raise Refusal("FAILED_PRECONDITION", "EnvMake comes after EnvLoad")
         self.close()
         envs = document["envs"]
-        self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report)
+        self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report, self._threads)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
         self._link.bind(1, 0, [], 0)  # no slots and no arenas
         self._made["done_at"] = self._made["text_at"] + _TEXT

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
 from ..gymnasium import infos
 from ..gymnasium.batch import Array, Bound, EnvFault
+from ..gymnasium.crew import Crew
 from ..gymnasium.source import SEED_MASK
 from .source import MASK, OBSERVATION, Group, Source
 
@@ -54,14 +55,16 @@ class Part:
 
 
 class Batch:
-    """A fixed number of environments, stepped one after the other into the bound block. An environment has a row for each agent."""
+    """A fixed number of environments, stepped into the bound block: one after the other, or by threads, as those of Gymnasium. An environment
+    has a row for each agent."""
 
-    def __init__(self, source: Source, envs: int, autoreset: int, report: Callable[[int, str, float], None] | None = None):
+    def __init__(self, source: Source, envs: int, autoreset: int, report: Callable[[int, str, float], None] | None = None, threads: int = 1):
         self.source, self.agents = source, len(source.agents)
         self.envs: list[Any] = []
         self.bound: Bound | None = None
         self.done: Any = [0]  # as of an environment of Gymnasium
         self._parts: tuple[Bound | None, list[Part]] = None, []
+        self._crew = Crew(min(threads, envs))
         self._count, self._play = envs, _Turns if source.turns else _Together
         self.renew()
 
@@ -83,17 +86,20 @@ class Batch:
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes what is observed at t."""
         block = self._block()
-        for i, env in enumerate(self.envs):
-            if mask is not None and not mask[i]:
-                self.done[0] += 1
-                continue
-            try:
-                env.reset(None if seeds is None else seeds[i] & SEED_MASK)
-                self._observe(block, i, t)
-                self._tell(i, t)
-            except (Exception, SystemExit) as e:
-                raise EnvFault(i, e) from e
-            self.done[0] += 1
+
+        def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
+            for i, env in order:
+                if mask is None or mask[i]:
+                    try:
+                        env.reset(None if seeds is None else seeds[i] & SEED_MASK)
+                        self._observe(block, i, t)
+                        self._tell(i, t)
+                    except (Exception, SystemExit) as e:
+                        raise EnvFault(i, e) from e
+                note(i)
+
+        self._divided()  # before threads look for it
+        self._crew.share(some, self.done, self.envs)
 
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and what is observed at t+1."""
@@ -101,25 +107,33 @@ class Batch:
         actions = [part.actions(t, self.agents) for part in parts]
         for results in (block.reward, block.terminated, block.truncated):
             results[t] = 0
-        for i, env in enumerate(self.envs):
-            first = i * self.agents
-            try:
-                env.step([action for part, all in zip(parts, actions) for action in all[i * len(part.group.agents):][:len(part.group.agents)]])
-                for k, agent in enumerate(self.source.agents, first):
-                    block.reward[t, k] = env.rewards.get(agent, 0)
-                    if agent in env.ended:
-                        block.terminated[t, k], block.truncated[t, k] = env.ended[agent]
-                for part in parts:
-                    for k, agent in enumerate(part.group.agents, first + part.first):
-                        if agent in env.ended:
-                            part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.last(agent)))
-                if not env.env.agents:
-                    env.reset(None)
-                    self._tell(i, t + 1)
-                self._observe(block, i, t + 1)
-            except (Exception, SystemExit) as e:
-                raise EnvFault(i, e) from e
-            self.done[0] += 1
+
+        def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
+            for i, env in order:
+                try:
+                    env.step([action for part, all in zip(parts, actions) for action in all[i * len(part.group.agents):][:len(part.group.agents)]])
+                    self._write(block, i, t)
+                except (Exception, SystemExit) as e:
+                    raise EnvFault(i, e) from e
+                note(i)
+
+        self._crew.share(some, self.done, self.envs)
+
+    def _write(self, block: Bound, i: int, t: int) -> None:
+        """Writes what step t of an environment has brought, and begins its next episode if it has ended."""
+        env, first = self.envs[i], i * self.agents
+        for k, agent in enumerate(self.source.agents, first):
+            block.reward[t, k] = env.rewards.get(agent, 0)
+            if agent in env.ended:
+                block.terminated[t, k], block.truncated[t, k] = env.ended[agent]
+        for part in self._divided():
+            for k, agent in enumerate(part.group.agents, first + part.first):
+                if agent in env.ended:
+                    part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.last(agent)))
+        if not env.env.agents:
+            env.reset(None)
+            self._tell(i, t + 1)
+        self._observe(block, i, t + 1)
 
     def _observe(self, block: Bound, i: int, t: int) -> None:
         """Writes what the agents of an environment observe: zeros, and a mask of ones, for those that do not act."""
