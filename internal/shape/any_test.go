@@ -14,6 +14,7 @@ core/control.Do core/control.Notice
 core/table.Value core/table.Plain core/table.Scalar core/table.EncodeValue
 core/loop.Value
 pipeline/graph.Scalar
+pipeline/search.Choices pipeline/search.Literal
 plugins/process/spawn.Call plugins/process/spawn.GRPCClient
 plugins/wasm/guest.Value
 sdk/component.Config sdk/component.State

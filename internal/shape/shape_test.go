@@ -48,7 +48,8 @@ plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/
 plugins/author:         hostabi/... core/... sdk/component
 plugins/author/authortest: hostabi/... core/... plugins/plugintest sdk/sdktest/scribe
 plugins/builtin:        any
-pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
+pipeline/search:        core/table
+pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/search pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
 pipeline/fit:           hostabi core/... pipeline/graph
 pipeline/loops:         hostabi core/...
@@ -58,6 +59,7 @@ pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/seeds:         hostabi core/... pipeline/runs
+pipeline/trials:        hostabi core/... pipeline/graph pipeline/runs pipeline/search pipeline/seeds
 pipeline/curves:        core/files core/table pipeline/seeds
 pipeline/video:
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
@@ -87,11 +89,12 @@ core/bus core/link/...
 core/trajectory
 core/env core/recording
 core/component core/control
+pipeline/search
 pipeline/graph/...
 pipeline/loading pipeline/fit pipeline/loops pipeline/diagnosis
 pipeline pipeline/runs
 pipeline/seeds pipeline/export
-pipeline/compare pipeline/curves
+pipeline/compare pipeline/curves pipeline/trials
 pipeline/session pipeline/bench
 `
 
