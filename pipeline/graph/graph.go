@@ -27,6 +27,7 @@ type Graph struct {
 	Warnings    Problems // of the file that it was read from
 
 	origin origin
+	sweep  *node // the table [sweep], which Sweep reads; nil without one
 }
 
 // RunTable is the [run] table.

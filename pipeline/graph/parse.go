@@ -41,6 +41,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.topLevel(root)
 	root = c.expand(root, sets)
 	c.root = root
+	c.graph.sweep = root.at("sweep")
 	c.runTable()
 	c.swapTable()
 	c.pluginTables()

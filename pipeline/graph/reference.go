@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/pipeline/search"
 )
 
 // TableDescription describes a table of pipeline files for readers.
@@ -30,7 +31,7 @@ type fileKeys struct {
 // Describe describes all tables that a pipeline file may have, with the keys that decoding takes, except for the tables of programs and
 // modules of the user's own. Defaults are without a preset.
 func (p *Parts) Describe() []TableDescription {
-	run, swap, train, plugin := defaultRun(), defaultSwap(), trainTable{}, DefaultPlugin()
+	run, swap, train, plugin, sweep := defaultRun(), defaultSwap(), trainTable{}, DefaultPlugin(), search.Default()
 	e := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
 	list := []TableDescription{
 		{About: "Keys before the first table.", Keys: table.Describe(&fileKeys{})},
@@ -55,6 +56,7 @@ func (p *Parts) Describe() []TableDescription {
 		TableDescription{Header: "[[wire]]", Path: "wire", About: "A wire from a signal to a slot.", Keys: table.Describe(&wireFile{})},
 		TableDescription{Header: "[plugin.NAME]", Path: "plugin.NAME", About: "A program with components or environments of your own.", Keys: table.Describe(&plugin)},
 		TableDescription{Header: "[swap]", Path: "swap", About: "How changes to the running job are tried and take effect.", Keys: table.Describe(&swap)},
+		TableDescription{Header: "[sweep]", Path: "sweep", About: "What `rlhost sweep` searches, and how. `rlhost train` does not read it.", Keys: table.Describe(&sweep)},
 	)
 }
 
