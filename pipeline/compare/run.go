@@ -135,11 +135,15 @@ func List(dir string) ([]*Run, error) {
 	return list, nil
 }
 
-// OfSet returns the newest run of each seed of a set that has one.
+// OfSet returns the newest run of each seed of a set that has one: of a search, of each trial and seed.
 func OfSet(set *runs.Set) ([]*Run, error) {
+	dirs, err := set.RunDirs()
+	if err != nil {
+		return nil, err
+	}
 	var list []*Run
-	for _, seed := range set.Info().Seeds {
-		run, err := runs.Open(set.SeedDir(seed.Seed), runs.Latest)
+	for _, dir := range dirs {
+		run, err := runs.Open(dir, runs.Latest)
 		if errors.Is(err, runs.ErrNotFound) {
 			continue
 		}

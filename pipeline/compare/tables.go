@@ -65,6 +65,10 @@ func SetRows(sets []runs.SetInfo) [][]string {
 	rows := [][]string{{"set", "seeds", "ended", "failed", "mean", "interval", "started"}}
 	for i := range sets {
 		s := &sets[i]
+		if s.Sweep != nil {
+			rows = append(rows, []string{s.ID(), "search", "", "", "", "", s.Started.Local().Format(time.DateTime)})
+			continue
+		}
 		scores, ended, failed := seeds.Results(s)
 		mean := seeds.Summarize([][]float64{scores}, seeds.Options{}).Mean
 		rows = append(rows, []string{s.ID(), fmt.Sprint(len(s.Seeds)), fmt.Sprint(ended), fmt.Sprint(failed), text.Returns(mean.Value),

@@ -29,6 +29,8 @@ type SetInfo struct {
 	Sets     []string  `json:"sets,omitempty"`
 	Started  time.Time `json:"started"`
 	Seeds    []SeedRun `json:"seeds"` // in the order asked for
+	// Sweep is the search that the set is of, where it is one: its trials are in the journal, and Seeds is empty.
+	Sweep json.RawMessage `json:"sweep,omitempty"`
 }
 
 // Further states of a seed, after Running and Ended.

@@ -1,25 +1,14 @@
 package seeds
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -62,20 +51,6 @@ func GoOn(set *runs.Set, list []uint64) error {
 	return nil
 }
 
-// Progress is a training's report while it runs.
-type Progress struct {
-	EnvSteps    uint64   `json:"env_steps"`
-	PerSecond   float64  `json:"env_steps_per_s_10"`
-	MeanReturn  *float64 `json:"train_return"` // over the window of training episodes
-	WallSeconds float64  `json:"wall_seconds"`
-}
-
-// maxLine bounds a line that a training prints, and maxComplaint the part of its errors that is kept.
-const (
-	maxLine      = 1 << 20
-	maxComplaint = 16 << 10
-)
-
 // Run trains until all seeds have ended or failed, or ctx is done: then the trainings are interrupted, which saves them, and
 // their seeds stay as they are. A seed that fails is counted and the others continue. The error is about the set itself.
 func (t *Trainer) Run(ctx context.Context) error {
@@ -92,8 +67,6 @@ func (t *Trainer) Run(ctx context.Context) error {
 	}
 	for range max(t.Jobs, 1) {
 		all.Go(func() {
-			runtime.LockOSThread() // whose end would kill the training: see Pdeathsig
-			defer runtime.UnlockOSThread()
 			for r := range pending {
 				if err := t.train(ctx, r, note); err != nil {
 					mu.Lock()
@@ -168,118 +141,20 @@ func saved(run *runs.Run) bool {
 	return err == nil
 }
 
-// end is the last line of a training.
-type end struct {
-	Event       string   `json:"event"`
-	Reason      string   `json:"reason"`
-	Error       string   `json:"error"`
-	EnvSteps    uint64   `json:"env_steps"`
-	WallSeconds float64  `json:"wall_seconds"`
-	Return      *float64 `json:"eval_return"`
-	Judged      string   `json:"eval_judged"`
-	Greedy      *played  `json:"eval_greedy"`
-	Sampled     *played  `json:"eval_sampled"`
-	ParamsHash  string   `json:"params_hash"`
-	Run         string   `json:"run"`
-}
-
-type played struct {
-	Return float64 `json:"mean_return"`
-}
-
-func (p *played) mean() *float64 {
-	if p == nil {
-		return nil
-	}
-	return &p.Return
-}
-
-// process runs one training and fills in the result from its last line.
+// process runs one training and fills in the result.
 func (t *Trainer) process(ctx context.Context, args []string, r *runs.SeedRun, note func(runs.SeedRun, Progress)) error {
-	cmd := exec.CommandContext(ctx, t.Program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it saves its state
-	cmd.WaitDelay = time.Minute
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setpgid:   true,            // Ctrl-C is for this process, which asks the trainings to end
-		Pdeathsig: syscall.SIGKILL, // so that nothing holds their runs when the set continues
-	}
-	if t.Threads > 0 {
-		cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(t.Threads))
-	}
-	complaints := &tail{}
-	cmd.Stderr = complaints
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	last := follow(out, func(p Progress) { note(*r, p) })
-	err = cmd.Wait()
+	last, err := (&Process{t.Program, t.Threads}).Train(ctx, args, func(p Progress) { note(*r, p) })
 	if last.Run != "" {
 		r.Run = filepath.Join(filepath.Base(t.Set.SeedDir(r.Seed)), last.Run)
 	}
 	if err != nil {
-		return errors.New(firstOf(last.Error, complaints.String(), err.Error()))
-	}
-	if last.Event != "end" {
-		return errors.New("the training said nothing of its end")
-	}
-	if last.Reason == string(component.StopInterrupted) { // by rlhost stop, which is no failure of the training
-		return errors.New("it was stopped before its end")
+		return err
 	}
 	r.State, r.Reason, r.EnvSteps, r.WallSeconds = runs.Ended, last.Reason, last.EnvSteps, last.WallSeconds
 	r.Return, r.Judged, r.ParamsHash = last.Return, last.Judged, last.ParamsHash
 	r.Greedy, r.Sampled = last.Greedy.mean(), last.Sampled.mean()
 	return nil
 }
-
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s = strings.TrimSpace(s); s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// follow reads the lines of a training until they end, and returns the last one.
-func follow(out io.Reader, progress func(Progress)) (last end) {
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		var e end
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue
-		}
-		var p Progress
-		if e.Event == "progress" && json.Unmarshal(lines.Bytes(), &p) == nil {
-			progress(p)
-			continue
-		}
-		if e.Event == "end" || e.Event == "start" {
-			last = e
-		}
-	}
-	_, _ = io.Copy(io.Discard, out) // after a line that is too long
-	return last
-}
-
-// tail keeps the end of its input.
-type tail struct{ b bytes.Buffer }
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.b.Write(p)
-	if over := t.b.Len() - maxComplaint; over > 0 {
-		t.b.Next(over)
-	}
-	return len(p), nil
-}
-
-// String returns the kept end.
-func (t *tail) String() string { return t.b.String() }
 
 // Results returns the scores of the seeds of a set that have ended with an evaluation, and how many have ended and failed.
 func Results(s *runs.SetInfo) (scores []float64, ended, failed int) {
