@@ -199,6 +199,9 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	if _, err := session.Leading(g); err != nil {
 		return p.printProblems(err)
 	}
+	if _, err := sweepOf(g, c.Set, rereading(file, parts)); err != nil {
+		return p.printProblems(err)
+	}
 	forecast, warnings := "", g.Warnings
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
 		needs, more, err := pipeline.Check(context.Background(), g, parts)

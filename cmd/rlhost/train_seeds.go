@@ -29,6 +29,9 @@ func (t *training) openSet() (*runs.Set, error) {
 	}
 	if c.Resume != "" {
 		set, err := runs.OpenSet(c.Dir(), c.Resume)
+		if err == nil && set.Info().Sweep != nil {
+			return nil, fail(exitUsage, fmt.Errorf("%s is a search: rlhost sweep --resume goes on with it", set.ID()))
+		}
 		if err == nil && len(c.Set) > 0 {
 			return nil, fail(exitUsage, errors.New("the seeds of a set differ in nothing else: leave --set out, or begin a new set without --resume"))
 		}
