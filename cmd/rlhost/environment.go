@@ -141,7 +141,7 @@ func (c *checkCommand) Run(p *program) error {
 	}
 	var results []envcheck.Result
 	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts, e *builtin.Engines) (err error) {
-		results, err = c.checkEnv(p, e, plugin)
+		results, err = c.checkEnv(p, e, plugin, c.Env)
 		return err
 	})
 	return cmp.Or(err, failedCheck(results))
@@ -169,7 +169,7 @@ func (c *checkCommand) checkPipeline(p *program, file string) error {
 			if err != nil {
 				return pluginError(err)
 			}
-			results, err := c.checkEnv(p, e, plugin)
+			results, err := c.checkEnv(p, e, plugin, x.Table.Use)
 			if err = errors.Join(err, plugin.Close()); err != nil {
 				return err
 			}
@@ -184,9 +184,10 @@ func (c *checkCommand) checkPipeline(p *program, file string) error {
 	})
 }
 
-// checkEnv checks an environment and prints the results.
-func (c *checkCommand) checkEnv(p *program, e *builtin.Engines, plugin env.Plugin) (results []envcheck.Result, err error) {
-	o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
+// checkEnv checks an environment, which has been loaded by use, and prints the results.
+func (c *checkCommand) checkEnv(p *program, e *builtin.Engines, plugin env.Plugin, use string) (results []envcheck.Result, err error) {
+	kind, _, _ := strings.Cut(use, ":")
+	o := envcheck.Options{Steps: c.Steps, Seed: c.Seed, Python: kind == "gymnasium" || kind == "pettingzoo"}
 	if err := envcheck.CheckMemory(plugin, o); err != nil {
 		return nil, memoryHelp(err, "make its observations smaller")
 	}

@@ -96,7 +96,7 @@ func pathIn(dir, path string) (string, error) {
 
 type pluginShowCommand struct {
 	Program     string   `arg:"" help:"Program or script."`
-	Interpreter []string `placeholder:"WORD" help:"What runs the script, such as python3. May be repeated."`
+	Interpreter []string `placeholder:"WORD" help:"What runs the script, such as python3; default of a .py file $RLHOST_PYTHON, where that is set. May be repeated."`
 	JSON        bool     `name:"json" help:"Print JSON."`
 }
 
@@ -108,6 +108,9 @@ func (c *pluginShowCommand) Run(p *program) error {
 func (c *pluginShowCommand) show(p *program, e *builtin.Engines) error {
 	table := graph.DefaultPlugin()
 	table.Name, table.Path, table.Interpreter = filepath.Base(c.Program), c.Program, c.Interpreter
+	if python := os.Getenv("RLHOST_PYTHON"); python != "" && len(c.Interpreter) == 0 && filepath.Ext(c.Program) == ".py" {
+		table.Interpreter = []string{python}
+	}
 	d, err := e.Describe(context.Background(), table, ".")
 	if err != nil {
 		return pluginError(err)

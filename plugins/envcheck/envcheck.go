@@ -36,6 +36,8 @@ type Options struct {
 	Envs  int    // stepped together; default 4
 	Steps int    // of each trace; default 1000
 	Seed  uint64 // of environments and actions
+	// Python says that the environment is one of Gymnasium or PettingZoo, whose author is told in words of Python what to do.
+	Python bool
 
 	Done func(Result) // called after each check; may be nil
 }
@@ -74,6 +76,18 @@ func checks() []check {
 		{"G01", "agents that do not act have every action", "write 1 into the whole row of the mask of an agent that is not active: nobody reads what it draws", (*checker).idleAgents},
 		{"E02", "autoreset as declared", "see the environment ABI on next_step, same_step and disabled", (*checker).autoreset},
 	}
+}
+
+// inPython are the remedies whose words are of modules, as an author in Python would say them.
+var inPython = map[string]string{
+	"S02": "widen low and high of the observation space, or clip what is observed",
+	"T02": "register the environment with max_episode_steps, or put wrap = [{ time_limit = N }] into the [env] table",
+	"D01": "draw random numbers from self.np_random alone, not from random or numpy.random; look for the time, and for the order of a set",
+	"D02": "call super().reset(seed=seed) in reset, and draw random numbers from self.np_random",
+	"D03": "keep all state in self: nothing in variables of the module or the class, and no random numbers of random or numpy.random, which are one for all",
+	"D04": "set every attribute in reset, and draw random numbers from self.np_random, which super().reset(seed=seed) begins again",
+	"D09": "keep all state in self: nothing may depend on which environment steps first",
+	"D11": "keep in self what a step needs again: the arrays that a step has returned are copied at once",
 }
 
 func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
@@ -129,6 +143,9 @@ func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 		}
 		if r.Verdict != OK {
 			r.Help = cmp.Or(c.help, k.help)
+			if told, ok := inPython[k.id]; ok && o.Python {
+				r.Help = told
+			}
 		}
 		c.help = ""
 		results = append(results, r)

@@ -201,6 +201,31 @@ func TestRun_ReportsEachCheckAtOnce(t *testing.T) {
 	}
 }
 
+func TestRun_TellsAuthorsInPythonTheirOwnWords(t *testing.T) {
+	help := func(python bool) map[string]string {
+		told := map[string]string{}
+		for _, r := range Run(t.Context(), plugintest.New(plugintest.Script{Flaws: plugintest.Flaws{IgnoresSeeds: true}}), Options{Steps: 100, Python: python}) {
+			told[r.ID] = r.Help
+		}
+		return told
+	}
+	if got := help(true)["D02"]; got != inPython["D02"] {
+		t.Errorf("in Python: %q", got)
+	}
+	if got := help(false)["D02"]; got != "use the seeds that rl_reset is given" {
+		t.Errorf("of a module: %q", got)
+	}
+	ids := map[string]bool{}
+	for _, k := range checks() {
+		ids[k.id] = true
+	}
+	for id, text := range inPython {
+		if !ids[id] || strings.Contains(text, "rl_") || strings.Contains(text, "RL_") {
+			t.Errorf("%s: %q", id, text)
+		}
+	}
+}
+
 func TestSum_GivesAHintWhereManyTracesDiffer(t *testing.T) {
 	failed := func(ids ...string) (list []Result) {
 		for _, id := range ids {

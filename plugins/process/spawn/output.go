@@ -32,6 +32,9 @@ type output struct {
 	last  []string // newest lines of standard error
 	quiet bool     // the first line of standard output is the handshake
 	flow  flow
+	fault fault
+	said  *said
+	warns bool // the line before was a warning of Python: its source follows
 }
 
 // read logs everything that comes out of a pipe until its end, line by line.
@@ -57,11 +60,11 @@ func (o *output) take(stream string, line []byte) {
 	if !allowed && stream != "stderr" {
 		return
 	}
-	level, text, attrs := parseLine(line)
+	level, text, attrs, once := parseLine(line)
 	if stream == "stderr" {
 		o.remember(text)
 	}
-	if allowed {
+	if allowed && !o.repeats(text, once) {
 		o.log.LogAttrs(context.Background(), level, text, attrs...)
 	}
 }
@@ -136,42 +139,53 @@ func (o *output) isHandshake() bool {
 func (o *output) remember(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.fault.read(text)
 	if len(o.last) == lastLines {
 		o.last = append(o.last[:0], o.last[1:]...)
 	}
 	o.last = append(o.last, text)
 }
 
-// words returns the last lines of standard error.
+// words returns the last lines of standard error, or of a fault that Python has told what and where it was.
 func (o *output) words() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if told := o.fault.String(); told != "" {
+		return []string{told}
+	}
 	return slices.Clone(o.last)
 }
 
-// parseLine reads a line of hclog's JSON; any other line is information as it is.
-func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
+// parseLine reads a line of hclog's JSON; any other line is information as it is. Once says that the runtime wants it once.
+func parseLine(line []byte) (level slog.Level, text string, attrs []slog.Attr, once bool) {
 	var entry map[string]any
-	plain := strings.ToValidUTF8(string(line), "�")
+	plain := colours.ReplaceAllString(strings.ToValidUTF8(string(line), "�"), "")
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &entry) != nil {
-		return slog.LevelInfo, plain, nil
+		return slog.LevelInfo, plain, nil, false
 	}
 	text, ok := entry["@message"].(string)
 	if !ok {
-		return slog.LevelInfo, plain, nil
+		return slog.LevelInfo, plain, nil, false
 	}
 	name, _ := entry["@level"].(string)
 	level, err := levelOf(name)
 	if err != nil {
 		level = slog.LevelInfo
 	}
-	var attrs []slog.Attr
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
 		if !strings.HasPrefix(key, "@") {
 			attrs = append(attrs, slog.Any(key, entry[key]))
 		}
 	}
-	return level, text, attrs
+	once, _ = entry["@once"].(bool)
+	return level, text, attrs, once
+}
+
+// where returns where a process of Python was when it was killed, "" if it has not told.
+func (o *output) where() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.fault.where()
 }
 
 var errLevel = errors.New("unknown level")

@@ -366,6 +366,9 @@ func (p *Process) End() string { return p.child.end() + p.LastWords() }
 // LastWords returns the program's last output to standard error, for an error message.
 func (p *Process) LastWords() string {
 	if p.aborted.Load() {
+		if at := p.output.where(); at != "" {
+			return fmt.Sprintf(" (it was in %s; the log has the rest)", at)
+		}
 		return " (the log has where it was)"
 	}
 	return quoteWords(p.output.words())

@@ -41,6 +41,7 @@ type Runtime struct {
 	end    context.CancelCauseFunc
 	starts sync.WaitGroup // of processes, under way
 	waits  waits
+	said   said
 
 	mu         sync.Mutex            // guards what follows
 	describers map[string]*describer // by a key that identifies programs
@@ -135,7 +136,7 @@ func (r *Runtime) Grace() time.Duration { return r.grace }
 // Start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
 // errors are *Error, or ctx's.
 func (r *Runtime) Start(ctx context.Context, program Program, o StartOptions) (_ *Process, err error) {
-	p := &Process{waits: &r.waits, component: o.Name, Program: program.WithDefaults(), log: o.Log, output: &output{log: o.Log}}
+	p := &Process{waits: &r.waits, component: o.Name, Program: program.WithDefaults(), log: o.Log, output: &output{log: o.Log, said: &r.said}}
 	p.leave = func() { r.leave(p) }
 	if err := r.enter(p); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -66,9 +67,13 @@ func (s *source) startWorker(ctx context.Context, name string) (*worker, error) 
 	if program.Name == "" {
 		program.Name = s.Name
 	}
+	log := s.runtime.Log().With("component", cmp.Or(name, s.Name, s.Use))
+	if s.Name != "" {
+		log = log.With("env", s.Name)
+	}
 	var err error
 	w.p, err = s.runtime.Start(ctx, program, spawn.StartOptions{
-		Name: name, Log: s.runtime.Log().With("component", name, "env", s.Name), Handle: w.handle, Broken: w.fail,
+		Name: name, Log: log, Handle: w.handle, Broken: w.fail,
 	})
 	if err != nil {
 		return nil, err

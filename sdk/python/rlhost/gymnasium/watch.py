@@ -59,7 +59,7 @@ class Watch:
     def _say(self, what: str, text: str) -> None:
         if (self._source.use, what) not in _said:
             _said.add((self._source.use, what))
-            logging.getLogger("rlhost.gymnasium").warning("%s %s", self._source.use, text)
+            logging.getLogger("rlhost.gymnasium").warning("%s %s", self._source.use, text, extra={"fields": {"@once": True}})
 
 
 def _at(keys: tuple[Any, ...]) -> str:
