@@ -92,7 +92,7 @@ class Policy:
             found = {i.path: obs for i in inputs}  # an array, or a tuple that stands for one
         if missing := [i.path for i in inputs if i.path not in found]:
             raise KeyError(f"the observation has no {', '.join(missing)}: it has {', '.join(found)}")
-        given = {i.path: np.asarray(found[i.path]) for i in inputs}
+        given = {i.path: array(found[i.path], i.frame) for i in inputs}
         singles = {i.single(given[i.path]) for i in inputs} - {None}
         if len(singles) > 1:
             raise ValueError("some parts of the observation are of one environment, and others of several")
@@ -147,6 +147,15 @@ def parts(obs, path):
         return
     for name, part in obs.items() if isinstance(obs, dict) else enumerate(obs):
         yield from parts(part, f"{path}/{name}" if path else str(name))
+
+
+def array(observed, shape):
+    """Returns what is observed as numbers: of texts the bytes of their UTF-8, with zeros behind them."""
+    x = np.asarray(observed)
+    if x.dtype.kind != "U":
+        return x
+    texts = [np.frombuffer(text.encode()[:shape[0]].ljust(shape[0], b"\0"), np.uint8) for text in x.ravel()]
+    return np.reshape(texts, (*x.shape, *shape))
 
 
 class Input:

@@ -140,8 +140,12 @@ def episode(policy: Policy, env: Any, seed: int, deterministic: bool, most: int,
 
 def _stacked(rows: list[dict[str, Any]]) -> Any:
     """Rows of observations as a batch."""
-    batch = {path: numpy.stack([numpy.atleast_1d(row[path]) for row in rows]) for path in rows[0]}
+    batch = {path: numpy.stack([_row(row[path]) for row in rows]) for path in rows[0]}
     return batch.get("", batch)
+
+
+def _row(part: Any) -> Any:
+    return part if isinstance(part, str) else numpy.atleast_1d(part)
 
 
 def _masks(games: list[_Game]) -> Any:

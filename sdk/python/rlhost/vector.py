@@ -307,6 +307,8 @@ def _gathered(space: spaces.Space[Any], columns: Iterator[numpy.ndarray], copy: 
     """Columns as a batch of a space has them."""
     if isinstance(space, spaces.Dict):
         return {name: _gathered(part, columns, copy) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple) and isinstance(space.spaces[0], spaces.Text):  # a batch of texts
+        return tuple(bytes(row).rstrip(b"\0").decode(errors="replace") for row in next(columns))
     if isinstance(space, spaces.Tuple):
         return tuple(_gathered(part, columns, copy) for part in space.spaces)
     x = next(columns).reshape(space.shape)

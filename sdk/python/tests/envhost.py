@@ -56,6 +56,9 @@ class Link:
     def bind(self, *arguments):
         pass
 
+    def wire_send(self, document):
+        pass
+
     def send(self, slot, kind, inline0, inline1, t=0, split=0):
         self.answers.append(rlhost.Message(slot=slot, kind=kind, inline=(inline0, inline1), t=t, split=split))
 
@@ -127,6 +130,8 @@ class EnvHost:
     def answer(self):
         """Waits for the answer; a complaint is returned as (status, environment, text)."""
         m = self.host.receive()
+        while m.slot == _native.LINK_ENV_METRIC:
+            m = self.host.receive()
         assert m.slot == _native.LINK_ENV_REPLY, m
         if m.kind:
             text = bytes(self.area[self.scratch["text_at"]:][:m.inline[0]]).decode()

@@ -10,9 +10,9 @@ class Race(ParallelEnv):
 
     metadata = {"name": "race"}
 
-    def __init__(self, unequal=False, fail=False, told=False):
+    def __init__(self, unequal=False, fail=False, told=False, narrow=False):
         self.possible_agents = ["a", "b", "c"]
-        self.unequal, self.fail, self.told = unequal, fail, told
+        self.unequal, self.fail, self.told, self.narrow = unequal, fail, told, narrow
 
     def observation_space(self, agent):
         return spaces.Box(-100, 100, (3 if self.unequal and agent == "c" else 2,), numpy.float32)
@@ -21,6 +21,8 @@ class Race(ParallelEnv):
         return spaces.Discrete(4 if self.unequal and agent == "c" else 3)
 
     def reset(self, seed=None, options=None):
+        if self.narrow and (seed or 0) >= 1 << 31:
+            raise TypeError("incompatible function arguments")  # of C++
         if seed is not None:
             self.chance = numpy.random.default_rng(seed)
         self.agents, self.count, self.start = list(self.possible_agents), 0, float(self.chance.integers(50))

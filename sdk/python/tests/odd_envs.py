@@ -18,6 +18,7 @@ class Odd(gymnasium.Env):
             "binary": spaces.MultiBinary(3),
             "choices": spaces.MultiDiscrete([5, 6], start=[3, 3]),
             "starts": spaces.MultiDiscrete([5, 6], start=[3, 4]),
+            "graph": spaces.Graph(spaces.Box(0, 1, (2,)), None),
             "mission": spaces.Dict({"place": spaces.Box(0, 9, (1,)), "words": spaces.Text(30)}),
             "tuple": spaces.Tuple([spaces.Discrete(9), spaces.Dict({"place": spaces.Box(0, 9, (1,)), "eye": spaces.Box(0, 9, (2,), numpy.uint8)})]),
         }[observation]
@@ -35,8 +36,10 @@ class Odd(gymnasium.Env):
             return self.count % 5 - 1
         if isinstance(self.observation_space, spaces.MultiBinary):
             return numpy.array([self.count % 2, 0, self.count % 2], numpy.int8)
+        if isinstance(self.observation_space, spaces.Text):
+            return "abc"[:self.count % 4]
         if isinstance(self.observation_space, spaces.Dict):
-            return {"place": numpy.array([self.count], "f4"), "words": "go there"}
+            return {"place": numpy.array([self.count], "f4"), "words": f"go{self.count}"}
         if isinstance(self.observation_space, spaces.MultiDiscrete):
             return numpy.array([3, 3 + self.count % 4], numpy.int64)
         if isinstance(self.observation_space, spaces.Tuple):
@@ -51,15 +54,25 @@ class Odd(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        if self.fail == "int":
+            if seed is not None and seed >= 1 << 31:
+                raise OverflowError("signed integer is greater than maximum")
+            self.seed = seed or 0
         self.resets += 1
         self.count = 0
         if self.fail == "reset" and self.resets > 1:
             raise OSError("no second episode")
+        if self.fail == "int":
+            return self.observe(), {"seed": float(self.seed)}
+        if self.fail == "nested":
+            return self.observe(), {"stats": {"resets": self.resets, "of": {"x": 7}, "name": "a"}, "odd": {}}
         if self.fail == "told":
             return self.observe(), {"word": "x", "resets": self.resets, "odd": self.resets % 2 == 1} if self.resets != 3 else {}
         return self.observe(), self.info()
 
     def info(self):
+        if self.fail == "nested":
+            return {"episode_extra_stats": {"score": 2.0 * self.count, "who": "me", "deep": {"y": True}}, "lives": 3}
         return {"action_mask": numpy.array([self.count % 2, 1, 0], numpy.int8)} if self.fail == "masked" else {}
 
     def step(self, action):

@@ -16,6 +16,7 @@ from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
 from rlhost import spec
 from rlhost.control import Refusal
 from rlhost.gymnasium.batch import Batch, told
+from rlhost.gymnasium.observations import characters
 from rlhost.gymnasium.source import SEED_MASK, Source, Unusable
 
 STEPS = 64
@@ -115,7 +116,7 @@ class DescriptionTest(unittest.TestCase):
 
     def test_what_it_cannot_run_is_named(self):
         cases = [
-            ({"observation": "text"}, "^E018 .*observation space Text"), ({"observation": "starts"}, "^E018 .*observation space MultiDiscrete"),
+            ({"observation": "graph"}, "^E018 .*observation space Graph"), ({"observation": "starts"}, "^E018 .*observation space MultiDiscrete"),
             ({"action": "text"}, "action space Text"), ({"nonsense": "1"}, "^E019 .*unexpected keyword argument 'nonsense'"),
         ]
         for args, words in cases:
@@ -128,9 +129,9 @@ class DescriptionTest(unittest.TestCase):
             with self.subTest(use), self.assertRaisesRegex(Refusal, words):
                 odd(use)
         with self.assertRaises(grpc.RpcError) as caught:
-            odd(args={"observation": "text"}, own_process=True)
+            odd(args={"observation": "graph"}, own_process=True)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNKNOWN)
-        self.assertIn("observation space Text", caught.exception.details())
+        self.assertIn("observation space Graph", caught.exception.details())
 
 
 class StepTest(unittest.TestCase):
@@ -205,6 +206,43 @@ class StepTest(unittest.TestCase):
             block["reset_info"][:] = 77
             self.assertIsNone(worker.reset(seeds=[1, 2, 3]))
             self.assertEqual(block["reset_info"][:2].tolist(), [[1, 1, 1], [77, 77, 77]])
+
+    def test_numbers_in_dicts_of_an_info_have_paths(self):
+        worker, block = self.begin(args={"fail": "nested"}, infos=2)
+        self.assertEqual([t.path for t in worker.spec.of_role(spec.RESET_INFO)], ["reset/stats/of/x", "reset/stats/resets"])
+        self.assertIsNone(worker.reset())
+        for t in range(4):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual((block["reset_info"][[0, 4], 0].tolist(), block["reset_info/1"][[0, 4], 0].tolist()), ([7, 7], [1, 2]))
+        told = []
+        batch = Batch(Source("odd_envs:Odd-v0", {"fail": "nested"}), 1, SAME_STEP, lambda *number: told.append(number))
+        batch._tell(0, batch.envs[0].unwrapped.info())
+        batch._report_told()
+        self.assertEqual(told, [(0, "episode_extra_stats/score", 0.0), (0, "episode_extra_stats/deep/y", 1.0), (0, "lives", 3.0)])
+
+    def test_an_environment_that_gives_its_seed_to_an_int_gets_31_bits(self):
+        for seed, fail, want in ((1 << 31 | 5, "int", 5), ((1 << 31) - 1, "int", (1 << 31) - 1), (1 << 40 | 9, "int", 9)):
+            worker, block = self.begin(args={"fail": fail}, infos=1)
+            self.assertIsNone(worker.reset(seeds=[seed]))
+            self.assertEqual(block["reset_info"][0, 0], numpy.float32(want))
+        self.assertEqual(Source("odd_envs:Odd-v0").seed_mask, SEED_MASK)
+
+    def test_texts_are_characters(self):
+        worker, block = self.begin(args={"observation": "mission"})
+        self.assertEqual([(t.path, t.dtype, t.shape, t.high) for t in worker.spec.of_role(spec.OBSERVATION)][1], ("words", "u8", (30,), 255))
+        self.assertIsNone(worker.reset())
+        for t in range(4):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual([bytes(row) for row in block["obs/1"][:5, 0]], [f"go{n}".encode().ljust(30, b"\0") for n in (0, 1, 2, 3, 0)])
+        self.assertEqual(bytes(block["final_obs/1"][0, 0]).rstrip(b"\0"), b"go4")
+        worker, block = self.begin(args={"observation": "text"})
+        self.assertIsNone(worker.reset())
+        for t in range(3):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual([bytes(row) for row in block["obs"][:4, 0]], [b"\0\0\0", b"a\0\0", b"ab\0", b"abc"])
+        self.assertEqual((bytes(characters("é" * 9, 3)), bytes(characters("", 2))), ("éé".encode()[:3], b"\0\0"))
+        with self.assertRaisesRegex(ValueError, "the observation 7 is a int, its space has texts"):
+            characters(7, 3)
 
     def test_discrete_observations_are_numbers(self):
         worker, block = self.begin(args={"observation": "discrete"})

@@ -143,6 +143,16 @@ class ParallelTest(unittest.TestCase):
                 start = c["obs"][t, [0, 3], 1].tolist()
                 self.assertEqual(c["reset_info/1"][t, [0, 1, 3, 4]].tolist(), [start[0], start[0], start[1], start[1]] if begins else [77] * 4)
 
+    def test_seeds_have_31_bits_where_more_are_refused(self):
+        with hosted("odd_agents:race", args={"told": "true", "narrow": "true"}, envs=1) as host:
+            blocks = Blocks(1, *layout(STEPS, 3, ("f32", (2,)), active=True, infos=2), 1)
+            host.share(blocks)
+            self.assertIsNone(host.bind(blocks, 0))
+            c = blocks.columns[0]
+            for seed in 5, 1 << 31 | 5:
+                self.assertIsNone(host.reset(seeds=[seed]))
+                self.assertEqual(c["reset_info/1"][0, 0], numpy.random.default_rng(5).integers(50))
+
     def test_numbers_at_reset_of_agents_that_take_turns(self):
         with hosted("odd_agents:nim", envs=1) as host:
             self.assertEqual([t.path for t in host.spec.of_role(spec.RESET_INFO)], ["reset/seat"])

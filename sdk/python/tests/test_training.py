@@ -213,6 +213,18 @@ class PredictTest(InFolder):
         with self.assertRaisesRegex(ValueError, r"has the shape \(1, 2, 3\)"):
             policy.predict(numpy.zeros((1, 2, 3)))
 
+    def test_texts_are_read_as_they_are_learned_from(self):
+        with unittest.mock.patch.object(sys, "path", [os.path.dirname(made.__file__), *sys.path]):
+            policy = rlhost.train("odd_envs:Odd-v0", 2048, args={"observation": "mission"}, progress=False).load()
+            seen = [{"place": numpy.array([n], numpy.float32), "words": f"go{n}"} for n in (1, 2)]
+            one = [policy.predict(obs)[0] for obs in seen]
+            both = policy.predict({"place": numpy.array([[1], [2]], numpy.float32), "words": numpy.array(["go1", "go2"])})[0]
+            self.assertEqual(both.tolist(), one)
+            bytes_ = numpy.frombuffer(b"go1".ljust(30, b"\0"), numpy.uint8)
+            self.assertEqual(policy.predict({"place": seen[0]["place"], "words": bytes_})[0], one[0])
+            told = rlhost.evaluate(policy, "odd_envs:Odd-v0", episodes=3, args={"observation": "mission"})
+            self.assertEqual(told.lengths, [4, 4, 4])
+
     def test_a_state_goes_from_step_to_step(self):
         policy = rlhost.train("cartpole@1", 2048, net={"core": {"kind": "gru", "size": 8}}, progress=False).load()
         obs = numpy.ones((2, 4), numpy.float32)

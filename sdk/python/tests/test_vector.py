@@ -117,7 +117,7 @@ class VectorTest(unittest.TestCase):
             rlhost.make_vec("cartpole@1", autoreset="later")
 
     def test_every_space_goes_both_ways(self):
-        kinds = [{"observation": o} for o in ("box", "image", "discrete", "wide_image", "binary", "choices", "tuple")]
+        kinds = [{"observation": o} for o in ("box", "image", "discrete", "wide_image", "binary", "choices", "tuple", "text", "mission")]
         kinds += [{"action": a} for a in ("discrete", "box", "multi", "uneven", "binary", "wide", "tuple")]
         for keys in kinds:
             with self.subTest(**keys):
@@ -139,6 +139,9 @@ class VectorTest(unittest.TestCase):
         if isinstance(space, spaces.Dict):
             self.assertEqual(list(got), list(want))
             got, want, space = got.values(), want.values(), space.spaces.values()
+        elif isinstance(space, spaces.Text):
+            self.assertEqual(got, want)
+            return
         elif not isinstance(space, spaces.Tuple):
             self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
             numpy.testing.assert_allclose(got, want, rtol=1e-6)

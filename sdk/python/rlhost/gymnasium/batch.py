@@ -17,7 +17,7 @@ from .. import spec
 from ..arena import Column, view
 from . import infos
 from .crew import Crew
-from .source import SEED_MASK, Source
+from .source import Source
 from .watch import STEPS, Watch
 
 Array = numpy.ndarray
@@ -154,7 +154,7 @@ class Batch:
             for i, env in order:
                 if mask is None or mask[i]:
                     try:
-                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
+                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & self.source.seed_mask)
                         self._watch.look(i, obs, info)
                         write(i, obs)
                         self._write_mask(i, t, info)
@@ -236,8 +236,8 @@ class Batch:
 
     def _tell(self, env: int, info: Mapping[Any, Any]) -> None:
         """Notes the numbers of the last info of an environment's episode."""
-        for name, value in info.items():
-            if isinstance(name, str) and infos.number(value):
+        for name, value in infos.flat(info):
+            if infos.number(value):
                 self._told.append((env, name, float(value)))
 
     def _end(self, i: int, t: int, obs: Any, block: Bound) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -17,12 +17,33 @@ def number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating))
 
 
+def flat(info: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of an info with their names; a value of a dict in it has a name such as stats/score."""
+    if not isinstance(info, Mapping):
+        return
+    for name, value in info.items():
+        if not isinstance(name, str):
+            continue
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{before}{name}/")
+        else:
+            yield before + name, value
+
+
 def numbers(info: Any) -> list[str]:
     """The names of numbers in an info, the first sixteen in the order of the alphabet."""
-    if not isinstance(info, Mapping):
-        return []
-    named = [name for name, value in info.items() if isinstance(name, str) and number(value)]
+    named = [name for name, value in flat(info) if number(value)]
     return sorted(name for name in named if 0 < len(name.encode(errors="replace")) <= _NAME_BYTES and name.isprintable())[:_MOST]
+
+
+def _value(info: Any, name: str) -> Any:
+    """The value of a name as flat has it; None where there is none."""
+    if not isinstance(info, Mapping):
+        return None
+    if name in info:
+        return info[name]
+    first, slash, rest = name.partition("/")
+    return _value(info.get(first), rest) if slash else None
 
 
 def tensors(names: Sequence[str]) -> list[spec.Tensor]:
@@ -33,5 +54,5 @@ def tensors(names: Sequence[str]) -> list[spec.Tensor]:
 def write(columns: Sequence[numpy.ndarray], names: Sequence[str], t: int, row: int, info: Any) -> None:
     """Writes the numbers of an info at t, 0 for what it lacks."""
     for column, name in zip(columns, names):
-        value = info.get(name) if isinstance(info, Mapping) else None
+        value = _value(info, name)
         column[t, row] = value if number(value) else 0

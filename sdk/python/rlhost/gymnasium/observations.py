@@ -22,7 +22,7 @@ class Observations:
 
     def __init__(self, space: spaces.Space[Any]):
         self.parts = list(_parts(space, ()))
-        self.whole = len(self.parts) == 1 and not self.parts[0][0]  # neither Dict nor Tuple
+        self.whole = len(self.parts) == 1 and not self.parts[0][0] and not isinstance(space, spaces.Text)  # neither Dict nor Tuple
 
     def tensors(self, role: int) -> list[spec.Tensor]:
         """The tensors of a role: the observations, or the last ones of an episode."""
@@ -51,16 +51,25 @@ class Observations:
                 whole[env] = obs
 
             return write_whole
-        parts = [(column[t], keys, space.shape) for column, (keys, space) in zip(columns, self.parts)]
+        parts = [(column[t], keys, space.shape, isinstance(space, spaces.Text)) for column, (keys, space) in zip(columns, self.parts)]
 
         def write(env: int, obs: Any) -> None:
-            for column, keys, shape in parts:
+            for column, keys, shape, text in parts:
                 part = part_of(obs, keys)
-                if shape and numpy.shape(part) != shape:
+                if text:
+                    part = characters(part, column.shape[1])
+                elif shape and numpy.shape(part) != shape:
                     raise misshapen(part, keys, shape)
                 column[env] = part
 
         return write
+
+
+def characters(text: Any, length: int) -> numpy.ndarray:
+    """A text as the bytes of its UTF-8, cut or with zeros behind them to a length."""
+    if not isinstance(text, str):
+        raise ValueError(f"the observation {text!r:.80} is a {type(text).__name__}, its space has texts")
+    return numpy.frombuffer(text.encode()[:length].ljust(length, b"\0"), numpy.uint8)
 
 
 def misshapen(part: Any, keys: tuple[Any, ...], shape: tuple[int, ...] | None) -> ValueError:
@@ -104,4 +113,6 @@ def describe(role: int, space: spaces.Space[Any]) -> spec.Tensor:
             tensor.flags |= spec.IMAGE_CHW if first else spec.IMAGE_HWC
             tensor.scale = 1 / 255 if tensor.high > 1 else 1.0
         return tensor
+    if isinstance(space, spaces.Text):
+        return spec.Tensor(role, "u8", (int(space.max_length),), 0.0, 255.0)
     raise TypeError(f"the observation space {space}")

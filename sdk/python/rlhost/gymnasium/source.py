@@ -29,6 +29,8 @@ from .tensors import box, common_start
 # Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments pass it on to generators that take
 # 32 bits, such as numpy.random.seed.
 SEED_MASK = 0xFFFFFFFF
+# Others pass it on to an int of C or C++, which has one bit less for it.
+SEED_MASK_INT = 0x7FFFFFFF
 
 _WRAP = ('leave a part of a Dict out by args = { drop = ["NAME"] }, or wrap the environment in one that has a Box, such as '
          'args = { gym_wrap = ["gymnasium.wrappers:FlattenObservation"] }')
@@ -108,7 +110,8 @@ class Source:
             self.hash = source_hash(env, gymnasium.__version__, self.use, given)
             self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
-            first = first_info(env)
+            self.seed_mask, first = seeded(env)
+            first = first[1] if isinstance(first, tuple) and len(first) == 2 else None
             self.masked = masked(env, first)
             self.infos = numbers(first)  # at reset
             self.spec = self._describe()
@@ -260,14 +263,16 @@ def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequ
     return rows
 
 
-def first_info(env: gymnasium.Env[Any, Any]) -> Any:
-    """The info of a first reset; None where that fails."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Gymnasium about what it returns
-            return env.reset(seed=0)[1]
-    except Exception:  # the host will ask for it again, and say whose fault it is
-        return None
+def seeded(env: Any) -> tuple[int, Any]:
+    """The bits of seeds that an environment takes, and what its first reset returns; None where none succeeds."""
+    for mask in SEED_MASK, SEED_MASK_INT:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of Gymnasium about what it returns
+                return mask, env.reset(seed=mask)
+        except Exception:  # the host will reset again, and say whose fault it is
+            pass
+    return SEED_MASK, None
 
 
 def masked(env: gymnasium.Env[Any, Any], info: Any) -> bool:
@@ -297,7 +302,7 @@ def observed(space: spaces.Space[Any], use: str) -> Observations:
         for tensor in observations.tensors(spec.OBSERVATION):
             checked(tensor.shape, use)
     except TypeError as e:
-        raise Unusable(f"{use} has {e}: rlhost runs Box, Discrete, MultiDiscrete and MultiBinary observations, and a Dict or Tuple of "
+        raise Unusable(f"{use} has {e}: rlhost runs Box, Discrete, MultiDiscrete, MultiBinary and Text observations, and a Dict or Tuple of "
                        f"them; {_WRAP}") from e
     return observations
 

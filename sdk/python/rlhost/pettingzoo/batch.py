@@ -11,7 +11,6 @@ import numpy
 from ..gymnasium import infos
 from ..gymnasium.batch import Array, Bound, EnvFault
 from ..gymnasium.crew import Crew
-from ..gymnasium.source import SEED_MASK
 from .source import MASK, OBSERVATION, Group, Source
 
 FINAL = "final_observation"  # the key of an agent's infos
@@ -91,7 +90,7 @@ class Batch:
             for i, env in order:
                 if mask is None or mask[i]:
                     try:
-                        env.reset(None if seeds is None else seeds[i] & SEED_MASK)
+                        env.reset(None if seeds is None else seeds[i] & self.source.seed_mask)
                         self._observe(block, i, t)
                         self._tell(i, t)
                     except (Exception, SystemExit) as e:

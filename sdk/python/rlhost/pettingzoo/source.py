@@ -12,7 +12,7 @@ from gymnasium import spaces
 from .. import spec
 from ..gymnasium.infos import numbers
 from ..gymnasium.infos import tensors as info_tensors
-from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed, source_hash
+from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed, seeded, source_hash
 
 # The parts of an observation that says which actions are legal.
 OBSERVATION, MASK = "observation", "action_mask"
@@ -90,8 +90,8 @@ class Source:
 
     def _find_infos(self, env: Any) -> None:
         """Resets the environment, and finds the numbers in the infos of all agents of a group."""
+        self.seed_mask, given = seeded(env)
         try:
-            given = env.reset(seed=0)
             infos = env.infos if self.turns else given[1]
         except Exception:  # the host will ask for it again, and say whose fault it is
             return
