@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -35,10 +36,21 @@ func (d *describer) describe(ctx context.Context, p Program) (native.Description
 	return d.description, nil
 }
 
-// check asks whether a configuration is right.
-func (d *describer) check(ctx context.Context, p Program, c native.Configuration) (answer native.Configured, err error) {
+// check asks whether a configuration is right. A kept process that dies of the question may have been dead before, and nobody had noticed
+// yet: a new one is asked again.
+func (d *describer) check(ctx context.Context, p Program, c native.Configuration) (native.Configured, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	kept := d.process
+	answer, err := d.ask(ctx, p, c)
+	if kept != nil && errors.Is(err, ErrDied) {
+		answer, err = d.ask(ctx, p, c)
+	}
+	return answer, err
+}
+
+// ask asks the process once, with mu held. One that gives no answer is stopped.
+func (d *describer) ask(ctx context.Context, p Program, c native.Configuration) (answer native.Configured, err error) {
 	asked, err := d.start(ctx, p)
 	if err != nil {
 		return answer, err

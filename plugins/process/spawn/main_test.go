@@ -56,6 +56,15 @@ func playRole(role string) {
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: json.RawMessage(`"nonsense"`)})
 	case "refuses":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: status.Error(codes.FailedPrecondition, "no license")})
+	case "checks-once", "checks-never":
+		dies := role == "checks-never"
+		rig.Serve(native.Version, rig.Answers{native.MethodConfigure: func() any {
+			if dies {
+				_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			}
+			dies = true
+			return native.Configured{}
+		}})
 	case "says-late":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: status.Error(codes.DeadlineExceeded, "Deadline Exceeded")})
 	case "environment":

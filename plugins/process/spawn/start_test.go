@@ -80,6 +80,19 @@ func TestDescribe_FieldsOfALaterVersionAreIgnored(t *testing.T) {
 	}
 }
 
+// A process that is kept for the next question may be dead by then, and is replaced; one that dies of its first question is told.
+func TestCheckConfig_AsksAnotherProcessWhereTheKeptOneIsDead(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	for range 3 {
+		if _, err := r.CheckConfig(t.Context(), self(t, "checks-once"), native.Configuration{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.CheckConfig(t.Context(), self(t, "checks-never"), native.Configuration{}); !errors.Is(err, ErrDied) {
+		t.Errorf("error %v, want %v", err, ErrDied)
+	}
+}
+
 // A Python without a plugin's packages is named, with the line that installs them and how to name another Python.
 func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
 	python, args := rig.Gymnasium(t)
