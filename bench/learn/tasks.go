@@ -69,6 +69,7 @@ var tasks = []task{
 		sets: []string{"train.preset=ppo"}},
 	{name: "MountainCar-v0", preset: "general", file: "examples/pipelines/mountaincar.toml", steps: "1,000,000", bar: -115, published: "-110.4 ± 19.5 RL Zoo", inTest: true},
 	{name: "LunarLander-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 200, published: "242 ± 32 RL Zoo (v2)"},
+	{name: "LunarLander module", preset: "general and keys", file: "examples/pipelines/lunarlander-module.toml", steps: "1,000,000", bar: 200, published: "242 ± 32 RL Zoo (v2)"},
 	{name: "Pendulum-v1", preset: "continuous", file: "examples/pipelines/pendulum.toml", steps: "300,000", bar: -250, published: "-172 ± 104 RL Zoo (gSDE)", inTest: true},
 	{name: "MountainCarContinuous-v0", preset: "continuous and keys", file: "examples/pipelines/mountaincarcontinuous.toml", steps: "300,000", bar: 85,
 		published: "88.3 ± 2.6 RL Zoo (gSDE)", inTest: true},
