@@ -134,7 +134,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"wrong.c", "BIG_LOCAL", false, "A01", envcheck.Failed, "out of bounds memory access in path_to, called by "},
 		{"wrong.c", "POINTER", false, "D06", envcheck.Failed, "saved at step 150 and loaded into another instance, env 0 differs from step 151 on"},
 		{"wrong.c", "UNSAVED", false, "D06", envcheck.OK, "it does not save environments one by one"},
-		{"wrong.c", "SAVED", false, "D06", envcheck.OK, "saved at step 150, loaded into a larger batch, bit-equal"},
+		{"wrong.c", "SAVED", false, "D06", envcheck.OK, "saved at step 150 and after an end, loaded into a larger batch, bit-equal"},
 		{"wrong.c", "TELLS", false, "A02", envcheck.Failed, `rl_step at step 3 says "no such square" and returns no error`},
 		{"wrong.c", "LIMIT", false, "T02", envcheck.Failed, "the description has episode_limit 10, and an episode goes on for 40 env steps"},
 		{"bare.c", "NOTHING", false, "M01", envcheck.OK, "the last observation too"},

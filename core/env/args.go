@@ -3,8 +3,10 @@ package env
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
@@ -25,7 +27,7 @@ func CheckArgs(described []hostabi.Arg, given map[string]string) error {
 		i := slices.Index(names, key)
 		if i < 0 {
 			errs = append(errs, &table.Error{Code: table.CodeUnknown, Key: "args." + key, Reason: "is not an argument of this environment",
-				Help: cmp.Or(table.DidYouMean(key, "`%s`", "arguments", names), "rlhost check lists its arguments")})
+				Help: knownArgs(key, names)})
 			continue
 		}
 		a := &described[i]
@@ -40,6 +42,25 @@ func CheckArgs(described []hostabi.Arg, given map[string]string) error {
 		errs = append(errs, &table.Error{Code: code, Key: "args." + key, Reason: err.Error(), Help: argHelp(a)})
 	}
 	return errors.Join(errs...)
+}
+
+// maxListed is how many arguments an error lists.
+const maxListed = 14
+
+// knownArgs lists the arguments that there are, and begins with the one that was meant.
+func knownArgs(key string, names []string) string {
+	list := "arguments: " + strings.Join(slices.Sorted(slices.Values(names))[:min(len(names), maxListed)], ", ")
+	if more := len(names) - maxListed; more > 0 {
+		list += fmt.Sprintf(" and %d more, which rlhost check lists", more)
+	}
+	near, ok := table.Nearest(key, names)
+	switch {
+	case ok && len(names) == 1:
+		return fmt.Sprintf("did you mean `%s`?", near)
+	case ok:
+		return fmt.Sprintf("did you mean `%s`? %s", near, list)
+	}
+	return list
 }
 
 // argHelp describes an argument's purpose and its default.

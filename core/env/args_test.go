@@ -21,7 +21,7 @@ func TestCheckArgs_ChecksThemAgainstTheDescription(t *testing.T) {
 		want       string // code, reason and help; empty if it is taken
 	}{
 		{"size", "19", ""}, {"size", "2", ""}, {"wind", "-1", ""}, {"wind", "2.5e-1", ""}, {"loud", "true", ""}, {"rules", "japanese", ""}, {"title", "", ""},
-		{"sizes", "9", "E002 is not an argument of this environment; did you mean `size`?"},
+		{"sizes", "9", "E002 is not an argument of this environment; did you mean `size`? arguments: loud, rules, size, title, wind"},
 		{"zzz", "9", "E002 is not an argument of this environment; arguments: loud, rules, size, title, wind"},
 		{"size", "1", "E005 is 1, want a whole number from 2 to 19; side of the board; default 9"},
 		{"size", "9.5", "E003 is \"9.5\", want a whole number from 2 to 19; side of the board; default 9"},

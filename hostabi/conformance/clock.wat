@@ -16,6 +16,8 @@
   (if (i64.lt_s (call $time) (local.get $now)) (then (unreachable)))
   (global.set $last (call $clock_ns))
   (if (i64.gt_s (i64.sub (global.get $last) (local.get $now)) (i64.const 1000000)) (then (unreachable)))
+  (local.set $status (call $ready (local.get $t) (i32.const 0) (i32.load (i32.const 0x2f04))))
+  (if (local.get $status) (then (return (local.get $status))))
   (loop $next
     (local.set $status (call $advance (local.get $t) (local.get $env)))
     (if (local.get $status) (then (return (local.get $status))))

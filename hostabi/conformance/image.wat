@@ -8,14 +8,7 @@
 ;; include advance
 (func $observe (param $k i32) (param $t i32) (param $env i32)
   (memory.fill (call $place (local.get $k) (local.get $t) (local.get $env)) (i32.load (call $state (local.get $env))) (i32.const 24)))
-(func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
-  (local $env i32) (local $status i32)
-  (loop $next
-    (local.set $status (call $advance (local.get $t) (local.get $env)))
-    (if (local.get $status) (then (return (local.get $status))))
-    (local.set $env (i32.add (local.get $env) (i32.const 1)))
-    (br_if $next (i32.lt_u (local.get $env) (i32.load (i32.const 0x2f04)))))
-  (i32.const 0))
+;; include loop
 
 (func (export "rl_bind") (param $batch i32) (param $bindings i32) (param $n i32) (result i32)
   (memory.copy (i32.const 0x2000) (local.get $bindings) (i32.mul (local.get $n) (i32.const 48)))

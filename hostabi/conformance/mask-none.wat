@@ -19,13 +19,6 @@
       (local.set $at (call $place (i32.const 6) (local.get $t) (local.get $env)))
       (i32.store8 (local.get $at) (i32.const 0))
       (i32.store8 (i32.add (local.get $at) (call $apart (i32.const 6))) (i32.const 0)))))
-(func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
-  (local $env i32) (local $status i32)
-  (loop $next
-    (local.set $status (call $advance (local.get $t) (local.get $env)))
-    (if (local.get $status) (then (return (local.get $status))))
-    (local.set $env (i32.add (local.get $env) (i32.const 1)))
-    (br_if $next (i32.lt_u (local.get $env) (i32.load (i32.const 0x2f04)))))
-  (i32.const 0))
+;; include loop
 (data (i32.const 0x420) "\07")
 (data (i32.const 0x780) "\06\00\00\00\00\00\01\01\04\00\00\00\02\00\00\00")

@@ -13,6 +13,8 @@
 (data (i32.const 0x1000) "last" "sum_" "mean" "max_" "min_" "none")
 (func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
   (local $env i32) (local $status i32) (local $value f64)
+  (local.set $status (call $ready (local.get $t) (i32.const 0) (i32.load (i32.const 0x2f04))))
+  (if (local.get $status) (then (return (local.get $status))))
   (loop $next
     (local.set $value (f64.convert_i32_s (i32.add (i32.load (call $state (local.get $env))) (i32.mul (i32.const 10) (local.get $env)))))
     (call $metric (local.get $env) (i32.const 0x1000) (i32.const 4) (local.get $value) (i32.const 0))

@@ -11,6 +11,8 @@
   (i64.load (i32.const 0x1000)))
 (func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
   (local $env i32) (local $status i32) (local $first i64)
+  (local.set $status (call $ready (local.get $t) (i32.const 0) (i32.load (i32.const 0x2f04))))
+  (if (local.get $status) (then (return (local.get $status))))
   (loop $next
     (global.set $env (local.get $env))
     (local.set $first (call $random))

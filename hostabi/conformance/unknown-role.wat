@@ -12,6 +12,8 @@
 (func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
   (local $env i32) (local $status i32)
   (if (i32.eqz (i32.load (i32.const 0x2120))) (then (return (i32.const -1)))) ;; the seventh binding
+  (local.set $status (call $ready (local.get $t) (i32.const 0) (i32.load (i32.const 0x2f04))))
+  (if (local.get $status) (then (return (local.get $status))))
   (loop $next
     (f64.store (call $place (i32.const 6) (local.get $t) (local.get $env)) (f64.const nan))
     (f64.store (i32.add (call $place (i32.const 6) (local.get $t) (local.get $env)) (i32.mul (i32.const 4) (call $apart (i32.const 6)))) (f64.const nan))

@@ -130,7 +130,7 @@ func (w *recorder) noteMask(env, step int) {
 	}
 	for a := range mask.Elems {
 		if mask.Data[env*mask.StrideRow+a*mask.StrideElem] == 0 {
-			w.trace.illegal = fmt.Sprintf("env %d step %d ends an episode under next_step, and element %d of the mask after it is 0", env, step+1, a)
+			w.trace.illegal = fmt.Sprintf("env %d step %d ends an episode under %v, and element %d of the mask after it is 0", env, step+1, w.mode, a)
 			return
 		}
 	}
@@ -140,17 +140,24 @@ func (k *checker) maskAfterEnd() (Verdict, string, error) {
 	switch {
 	case !k.spec.HasMask():
 		return OK, "it has no mask", nil
-	case k.spec.Autoreset&hostabi.NextStep == 0:
-		return OK, "it does not offer next_step", nil
+	case k.spec.Autoreset&(hostabi.NextStep|hostabi.Disabled) == 0:
+		return OK, "it offers neither next_step nor disabled", nil
 	}
-	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, mode: hostabi.NextStep})
-	if err != nil {
-		return Failed, "", err
+	ends := 0
+	for _, mode := range []hostabi.Autoreset{hostabi.NextStep, hostabi.Disabled} {
+		if k.spec.Autoreset&mode == 0 {
+			continue
+		}
+		t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, mode: mode})
+		if err != nil {
+			return Failed, "", err
+		}
+		if t.illegal != "" {
+			return Failed, t.illegal, nil
+		}
+		ends += t.episodes()
 	}
-	if t.illegal != "" {
-		return Failed, t.illegal, nil
-	}
-	return OK, fmt.Sprintf("%d ends looked at", t.episodes()), nil
+	return OK, fmt.Sprintf("%d ends looked at", ends), nil
 }
 
 // stateHead is the length of the head of a saved state.

@@ -190,6 +190,15 @@ func (k *checker) moved() (Verdict, string, error) {
 	if t.unsaved != "" {
 		return OK, "it does not save environments one by one", nil
 	}
+	wrong, modes, err := k.movedAtEnd()
+	switch {
+	case err != nil:
+		return Failed, "", err
+	case wrong != "":
+		return Failed, wrong, nil
+	case modes > 0:
+		return OK, fmt.Sprintf("saved at step %d and after an end, loaded into a larger batch, bit-equal", at), nil
+	}
 	return OK, fmt.Sprintf("saved at step %d, loaded into a larger batch, bit-equal", at), nil
 }
 

@@ -75,6 +75,7 @@ func checks() []check {
 		{"E03", "every action is legal after an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
 		{"G01", "agents that do not act have every action", "write 1 into the whole row of the mask of an agent that is not active: nobody reads what it draws", (*checker).idleAgents},
 		{"E02", "autoreset as declared", "see the environment ABI on next_step, same_step and disabled", (*checker).autoreset},
+		{"E04", "waits for its reset", "under disabled, write reward 0, no flags and the same observation where the episode is over, read no action and draw no random number", (*checker).waits},
 	}
 }
 

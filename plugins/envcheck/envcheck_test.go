@@ -96,6 +96,16 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 	masked.Legal = func(at plugintest.At, action int) bool { return (at.Step+action)%2 == 0 }
 	next := flawed(plugintest.Flaws{PhantomReward: 3})
 	next.Autoreset = hostabi.NextStep
+	maskedDisabled := masked
+	maskedDisabled.Autoreset = hostabi.Disabled
+	rewarded := flawed(plugintest.Flaws{PhantomReward: 3})
+	rewarded.Autoreset = hostabi.Disabled
+	forgetful := func(mode hostabi.Autoreset) plugintest.Script {
+		s := flawed(plugintest.Flaws{ForgetsEnd: true})
+		s.Autoreset = mode
+		s.Length = func(env, episode int) int { return 1 + (3*env+5*episode)%9 } // no episode ends where D06 saves in the middle
+		return s
+	}
 	for _, c := range []struct {
 		name    string
 		script  plugintest.Script
@@ -127,6 +137,13 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "E02", Failed, "under next_step differs from that under same_step"},
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "M01", Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[5]"},
 		{"a mask of the state that has ended", masked, "E03", Failed, "ends an episode under next_step, and element 0 of the mask after it is 0"},
+		{"a mask of the state that has ended, under disabled", maskedDisabled, "E03", Failed, "ends an episode under disabled, and element 0 of the mask after it is 0"},
+		{"no waiting", flawed(plugintest.Flaws{NoWaiting: true}), "E04", Failed, "stepped while it waits for its reset: check env 0: status in rl_step at step 2: no episode has begun"},
+		{"moves while it waits", flawed(plugintest.Flaws{WaitingMoves: true}), "E04", Failed, "env 0 step 2: while it waits for its reset it shows another observation"},
+		{"draws while it waits", flawed(plugintest.Flaws{WaitingDraws: true}), "E04", Failed, "differs where it was stepped while it waited for its reset"},
+		{"a reward while it waits", rewarded, "E04", Failed, "the step after an end has reward 3 and flags 0, want 0 under disabled"},
+		{"a saved state without the end, under next_step", forgetful(hostabi.NextStep), "D06", Failed, "saved after the end at step 1 under next_step"},
+		{"a saved state without the end, under disabled", forgetful(hostabi.Disabled), "D06", Failed, "saved after the end at step 1 under disabled"},
 		{"a limit that is not kept", shortLimit, "T02", Failed, "the description has episode_limit 5, and an episode goes on for 11 env steps"},
 	} {
 		results := checked(t, c.script, Options{})

@@ -59,7 +59,7 @@ func differReal(a, b *trace) (env int, place string, differ bool) {
 
 // turn is the input of the choice of an action: the step, or the environment's number of real steps.
 func (w *recorder) turn(env, step int) int {
-	if w.run.real {
+	if w.run.real && env < len(w.trace.reals) { // else it is beside the trace's
 		return w.trace.reals[env]
 	}
 	return step

@@ -35,6 +35,7 @@ type run struct {
 	rebound bool // another block is bound before each step
 	blind   bool // nothing can be read in a step that was written before
 	shown   bool // pictures are taken after each step
+	waits   bool // under disabled, environments are stepped some times before they are reset
 }
 
 // maxMarks bounds the kept marks of a trace: of longer ones, every second, fourth, … step.
@@ -54,6 +55,8 @@ type trace struct {
 	observed, outside              int // observations checked, and observations with an element beyond its bounds
 	firstOutside, afterEnd         string
 	illegal                        string     // an action that is not legal after an end
+	firstEnd                       int        // the step of the first end, from 1 on; 0: there was none
+	waited                         int        // steps of environments that waited for their reset
 	pictures                       int        // that were taken
 	unable                         string     // why a step was not made in parts, or no picture taken
 	unsaved                        string     // why no other instance continued
@@ -118,7 +121,9 @@ type recorder struct {
 	hash    []uint64
 	reals   []uint64 // running hash of real steps
 	length  []int
-	phantom []bool
+	phantom []bool // the next step of the environment belongs to no episode
+	left    []int  // how many steps an environment still waits for its reset; of each in the batch
+	held    []uint64
 	mask    []byte
 	seeds   []uint64
 	spaces  []hostabi.Tensor                         // of the observations
@@ -134,7 +139,7 @@ func (k *checker) record(r run) (t *trace, err error) {
 	rows := r.envs * k.spec.Agents()
 	w := &recorder{
 		checker: k, run: r, mode: r.mode, trace: newTrace(r.envs, k.spec.Agents(), k.o.Steps),
-		hash: make([]uint64, rows), reals: make([]uint64, rows), length: make([]int, rows), phantom: make([]bool, rows),
+		hash: make([]uint64, rows), reals: make([]uint64, rows), length: make([]int, rows), phantom: make([]bool, rows), held: make([]uint64, rows),
 		spaces: k.spec.All(hostabi.RoleObservation),
 	}
 	if err = w.open(r.envs); err != nil {
@@ -208,6 +213,7 @@ func (w *recorder) open(envs int) (err error) {
 		return err
 	}
 	w.mask, w.seeds, w.figures = make([]byte, envs), make([]uint64, envs), w.driver.Figures()
+	w.left = append(w.left, make([]int, envs-len(w.left))...)
 	w.columns = map[trajectory.Flags][]trajectory.Column{}
 	for _, l := range w.driver.Schema().Columns() {
 		for _, flag := range []trajectory.Flags{trajectory.Observed, trajectory.Final} {
@@ -350,15 +356,8 @@ func (w *recorder) step(step int) error {
 	if err := w.advance(); err != nil {
 		return err
 	}
-	reset := false
 	reward, terminated, truncated := w.driver.Reward(), w.driver.Terminated(), w.driver.Truncated()
 	shaped := w.driver.Result(trajectory.ShapedReward)
-	for env := range w.mask {
-		w.mask[env] = 0
-		if w.mode == hostabi.Disabled && terminated[env]|truncated[env] != 0 { // with one agent
-			w.mask[env], reset = 1, true
-		}
-	}
 	w.agents.Step(w.driver.Stepped())
 	if env, err := w.agents.Idle(); err != nil {
 		return fmt.Errorf("env %d: %w", env, err)
@@ -383,7 +382,7 @@ func (w *recorder) step(step int) error {
 	if (step+1)%w.trace.every == 0 {
 		w.trace.hashes = append(w.trace.hashes, w.hash...)
 	}
-	if reset {
+	if w.mode == hostabi.Disabled && w.resets(terminated, truncated) {
 		return w.begin(w.mask, nil)
 	}
 	return nil
@@ -406,11 +405,12 @@ func (w *recorder) advance() error {
 // note counts episodes and looks at steps after an end.
 func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	if w.phantom[env] {
-		w.phantom[env] = false
+		w.phantom[env] = w.mode == hostabi.Disabled // until it is reset
 		w.length[env] = 0
+		w.noteWaiting(env, step)
 		if (reward != 0 || flags != 0) && w.trace.afterEnd == "" {
-			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g and flags %d, want 0 under next_step",
-				env, step+1, reward, flags)
+			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g and flags %d, want 0 under %v",
+				env, step+1, reward, flags, w.mode)
 		}
 		return
 	}
@@ -429,9 +429,14 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 		w.trace.truncated++
 	}
 	w.length[env] = 0
-	w.phantom[env] = w.mode == hostabi.NextStep
-	if w.phantom[env] {
+	if w.trace.firstEnd == 0 {
+		w.trace.firstEnd = step + 1
+	}
+	if w.phantom[env] = w.mode == hostabi.NextStep || w.run.waits; w.mode != hostabi.SameStep {
 		w.noteMask(env, step)
+	}
+	if w.run.waits {
+		w.held[env] = w.seen(env)
 	}
 }
 

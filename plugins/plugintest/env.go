@@ -201,11 +201,18 @@ func (e *scripted) step(i, t int) error {
 
 // stepEnded is a step after the end of an episode.
 func (e *scripted) stepEnded(i, t int) error {
-	if e.options.Autoreset != hostabi.NextStep || e.states[i].Episode < 0 {
+	flaws := &e.plugin.script.Flaws
+	if e.options.Autoreset == hostabi.SameStep || e.states[i].Episode < 0 || flaws.NoWaiting && e.options.Autoreset == hostabi.Disabled {
 		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, errors.New("no episode has begun: reset it first"))
 	}
-	e.begin(i)
-	e.write(i, t, e.plugin.script.Flaws.PhantomReward, false, false)
+	if e.options.Autoreset == hostabi.NextStep {
+		e.begin(i)
+	} else if flaws.WaitingMoves {
+		e.states[i].Step++
+	} else if flaws.WaitingDraws {
+		e.draw(i)
+	}
+	e.write(i, t, flaws.PhantomReward, false, false)
 	clear(e.told)
 	e.tell(i, t, false)
 	e.observe(i, t+1, trajectory.Obs)

@@ -88,7 +88,11 @@ type Flaws struct {
 	Leftover      bool    // a reset with seeds does not restart the count of episodes
 	LossySnapshot bool    // snapshots forget the streams
 	NoSnapshot    bool    // snapshots are not supported
-	PhantomReward float32 // reward of the step after an end under next-step autoreset
+	PhantomReward float32 // reward of the step after an end under next-step autoreset, and while the environment waits for its reset
+	NoWaiting     bool    // a step of an environment that waits for its reset is refused
+	WaitingMoves  bool    // it shows another observation
+	WaitingDraws  bool    // it takes a random number
+	ForgetsEnd    bool    // a saved state does not say that the episode has ended
 	OutOfBounds   bool    // observations leave the bounds that are declared
 	MaskAfterEnd  bool    // the mask after an end is not all 1
 	NoFinalObs    bool    // same-step autoreset writes the last observation of the first episode alone

@@ -68,6 +68,9 @@ func (e *scripted) SaveEnv(i int, dst []byte) ([]byte, error) {
 	if e.plugin.script.Flaws.LossySnapshot {
 		s.Stream = 0
 	}
+	if e.plugin.script.Flaws.ForgetsEnd {
+		s.Ended = false
+	}
 	return binary.Append(dst, binary.LittleEndian, s)
 }
 

@@ -141,7 +141,7 @@ func (c *conformanceCase) play(t *testing.T, p env.Plugin, mode string, want con
 		}
 		d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: c.Name, Envs: 2, Autoreset: modeOf(mode)}, Rows: 4, SoA: soa})
 		if err == nil {
-			err = c.steps(t, d, mode, &want)
+			err = c.steps(t, p, d, mode, &want)
 			must(t, d.Close())
 		}
 		if c.Outcome == "fault" {
@@ -161,7 +161,7 @@ func modeOf(name string) hostabi.Autoreset {
 	return 0
 }
 
-func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *conformanceTrace) error {
+func (c *conformanceCase) steps(t *testing.T, p env.Plugin, d *env.Driver, mode string, want *conformanceTrace) error {
 	c.giveParams(d)
 	if err := d.Reset(nil, want.Seeds); err != nil {
 		return err
@@ -172,6 +172,9 @@ func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *
 		if err := d.Bind(); err != nil { // allowed between any two steps
 			return err
 		}
+		if strings.HasPrefix(c.Name, "action-outside") {
+			c.outside(t, d, mode == "next_step" && step > 0 && want.Terminated[step-1][1]|want.Truncated[step-1][1] != 0)
+		}
 		if _, err := d.Step(); err != nil {
 			return err
 		}
@@ -179,8 +182,17 @@ func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *
 		for k := range again {
 			again[k] = d.Terminated()[k] | d.Truncated()[k]
 		}
+		over := slices.Contains(again, 1)
 		c.compare(t, d, mode, want, step)
-		if mode == "disabled" && slices.Contains(again, 1) {
+		if c.Name == "mask-elements" {
+			masked(t, d, mode, over && mode != "same_step")
+		}
+		if over && strings.HasSuffix(c.Name, "waiting") {
+			if err := c.waits(t, p, d, mode); err != nil {
+				return err
+			}
+		}
+		if over && mode == "disabled" {
 			if err := d.Reset(again, nil); err != nil {
 				return err
 			}
@@ -249,12 +261,6 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		c.states(t, d)
 	case "box", "box-elements", "box-half", "box-open":
 		playRaw(t, d)
-	case "mask-elements":
-		for k := range 2 {
-			if m := d.Mask(); !bytes.Equal(bytesOf(m, k), []byte{1, 0, 1, 1, 1}) {
-				t.Errorf("the mask of environment %d is %v", k, bytesOf(m, k))
-			}
-		}
 	case "discount":
 		if got := d.Result(trajectory.Discount).Float32(); !slices.Equal(got, []float32{0.5, 0.5}) {
 			t.Errorf("the discounts are %v, want 0.5", got)

@@ -17,7 +17,8 @@ import (
 type Env struct {
 	options env.Options
 	gate    env.Gate
-	rows    int // steps of the bound block, 0 if none is bound
+	rows    int     // steps of the bound block, 0 if none is bound
+	bound   *window // of that block
 	life
 }
 
@@ -148,7 +149,7 @@ func (e *Env) Bind(b env.Block) error {
 	}
 	err = e.request(guest.Bind, e.batch, uint64(w.bindings), uint64(len(e.plugin.spec.Tensors)))
 	if err == nil {
-		e.rows = b.Schema.Shape.Steps
+		e.rows, e.bound = b.Schema.Shape.Steps, w
 	}
 	return err
 }
@@ -233,7 +234,7 @@ func (e *Env) Step(t int) error {
 		if err != nil {
 			return e.fault(err)
 		}
-		return e.statusFault(result)
+		return e.stepFault(result, t)
 	}
 	e.gate.Leave()
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/plugins/wasm/engine"
 	"github.com/rlhost/rlhost/plugins/wasm/guest"
 
@@ -75,9 +76,12 @@ func (e *Env) StepParts(t int, parts []env.Span) error {
 		if p.First < 0 || p.Count < 0 || p.First > e.options.Envs || p.Count > e.options.Envs-p.First {
 			return fmt.Errorf("%w: %s: step environments %d to %d of %d", env.ErrUnsupported, e.options.Name, p.First, p.First+p.Count-1, e.options.Envs)
 		}
-		err := e.request(guest.StepRange, e.batch, uint64(t), uint64(p.First), uint64(p.Count))
+		result, err := e.inst.Request(guest.StepRange, e.plugin.file.Config.Step, e.batch, uint64(t), uint64(p.First), uint64(p.Count))
 		if err != nil {
-			return err
+			return e.fault(err)
+		}
+		if result != 0 {
+			return e.stepFault(result, t)
 		}
 	}
 	return nil
@@ -120,12 +124,29 @@ func (e *Env) fault(err error) error {
 }
 
 // statusFault makes a fault of an error that the guest returned.
-func (e *Env) statusFault(result int32) error {
+func (e *Env) statusFault(result int32) *env.Fault {
 	name := e.inst.Calling()
 	f := &env.Fault{Kind: env.FaultStatus, Name: e.options.Name, Source: e.plugin.file.Path, Call: name,
 		Step: e.inst.Steps()}
 	f.Err = &guest.Error{Kind: env.FaultStatus, Call: name, Reason: e.inst.Words(hostabi.Status(result))}
 	f.Env = e.currentEnv(name)
+	return f
+}
+
+// stepFault is statusFault of the step at t. Of an action outside its space it says whose and which, also where the guest does not.
+func (e *Env) stepFault(result int32, t int) error {
+	f := e.statusFault(result)
+	if hostabi.Status(result) != hostabi.StatusAction {
+		return f
+	}
+	local := -1
+	if f.Env >= 0 {
+		local = f.Env - e.options.FirstEnv
+	}
+	bound := trajectory.Trajectory{Schema: e.bound.schema, Mem: e.inst.View(e.bound.ptr, e.bound.bytes)}
+	if of, action := bound.Outside(local, t); action != "" {
+		f.Env, f.Err = e.options.FirstEnv+of, fmt.Errorf("%w; %s", f.Err, action)
+	}
 	return f
 }
 

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from description import MAX_BYTES, Refused, must
-from guest import Fault, Guest
+from guest import Failed, Fault, Guest
 from spec import (ACTION, ACTIVE, AT_T1, CHW, DISCOUNT, EPISODE, FEATURES, FINAL, HWC, INFO, MASK, NO_TIME, OBSERVATION, RESET_INFO, RESET_PARAM, REWARD, SAME_STEP,
                   TERMINATED, TRUNCATED, U8, Spec)
 
@@ -129,11 +129,14 @@ class Env(Guest):
         """One step. It returns rewards and flags by group, and which environments' episodes have ended."""
         t, out, ends = self.t, [], []
         self.clock += 1_000_000
-        if "rl_step_range" in self.exports:
-            for first in (range(self.n) if t % 2 else reversed(range(self.n))):
-                self.status("rl_step_range", self.batch, t, first, 1)
-        else:
-            self.status("rl_step", self.batch, t)
+        try:
+            if "rl_step_range" in self.exports:
+                for first in (range(self.n) if t % 2 else reversed(range(self.n))):
+                    self.status("rl_step_range", self.batch, t, first, 1)
+            else:
+                self.status("rl_step", self.batch, t)
+        except Failed as e:
+            raise Failed(f"{e}{self.outside(t)}" if e.status == -7 else str(e), e.status) from None
         self.t += 1
         played = np.zeros(self.n, bool)
         for g, running in enumerate(self.running):
@@ -158,6 +161,15 @@ class Env(Guest):
         if self.mode == SAME_STEP:
             self.check_begun(self.t, over)
         return out, over
+
+    def outside(self, t):
+        """The first action at t that is outside its space, and whose it is."""
+        for k, x in self.of(ACTION):
+            first, last = (x.low, x.high) if x.counts is None else (x.d.start, x.d.start + x.counts - 1)
+            low, high, actions = np.broadcast_to(first, x.elems), np.broadcast_to(last, x.elems), self.view(k)[t]
+            for e, agent, i in np.argwhere(~((low <= actions) & (actions <= high))):
+                return f"env {e}, agent {sum(self.spec.agents[:x.d.group]) + agent}: action is {actions[e, agent, i]}, want {low[i]} to {high[i]}"
+        return ""
 
     def check_row(self, t, which, ended):
         """What has rows 0 to T, as it stands at t."""

@@ -14,7 +14,7 @@ import numpy as np
 from description import Refused
 from env import Env
 from guest import Fault
-from spec import DISABLED, DISCOUNT, FEATURE, FINAL, NEXT_STEP, OBSERVATION, SAME_STEP
+from spec import ACTION, DISABLED, DISCOUNT, FEATURE, FINAL, MASK, NEXT_STEP, OBSERVATION, SAME_STEP
 
 SET = pathlib.Path(__file__).parent.parent.parent / "hostabi" / "conformance"
 WORDS = "--words" in sys.argv
@@ -56,13 +56,18 @@ def play(env, case, trace):
 
     env.reset(seeds=trace["seeds"])
     compare(env.of(OBSERVATION), env.t, trace["obs"][0])
+    over = np.zeros(env.n, bool)
     for i, actions in enumerate(trace["actions"]):
         env.act(lambda t: chosen(t, [of[0] for of in each(actions)]))
+        if case["name"].startswith("action-outside"):
+            outside(env, case, over & (env.mode == NEXT_STEP))
         groups, over = env.step()
         for reward, terminated, truncated in groups:
             for name, have in (("reward", reward), ("terminated", terminated), ("truncated", truncated)):
                 want((have == np.array(each(trace[name][i]))).all(), f"step {i}: {name} is {have}, want {trace[name][i]}")
         compare(env.of(FINAL), 0, trace["final"][i])
+        if over.any() and case["name"] in ENDS:
+            env = ENDS[case["name"]](env)
         if env.mode == DISABLED and over.any():
             env.reset(mask=over)
         compare(env.of(OBSERVATION), env.t, trace["obs"][i + 1])
@@ -76,6 +81,43 @@ def fails(word, f, *args):
     except Fault as e:
         return want(word in str(e), f"{e}: want {word}")
     raise AssertionError(f"no error, want {word}")
+
+
+def outside(env, case, waits):
+    """An action outside its space, of the last agent of environment 1, is refused, and nothing has moved; that of an environment that waits is not read."""
+    k = env.of(ACTION)[-1][0]
+    legal = env.view(k)[env.t, 1, -1].copy()
+    env.view(k)[env.t, 1, -1] = 7
+    if not waits[1]:
+        for word in case["says"]:
+            fails(word, env.step)
+        env.view(k)[env.t, 1, -1] = legal
+
+
+def shown(env):
+    return [env.view(k)[env.t].copy() for k, _ in env.of(OBSERVATION)]
+
+
+def waiting(env):
+    """Two steps in which all environments wait for their reset: there is nothing but the same observation."""
+    for action in 9, 1:
+        last = shown(env)
+        env.act(lambda t: action)
+        groups, over = env.step()
+        want(not any(x.any() for group in groups for x in group) and not over.any(), f"a step while it waits has {groups}")
+        want(all((x == y).all() for x, y in zip(shown(env), last)), f"a step while it waits shows {shown(env)}, want {last}")
+    return env
+
+
+def elsewhere(env):
+    """Another instance, with the states of this one, and its observations."""
+    other = Env(module("save-waiting"), mode=env.mode)
+    other.reset(seeds=[5, 6])
+    for e in range(env.n):
+        other.load(e, env.save(e))
+    for (k, _), row in zip(other.of(OBSERVATION), shown(env)):
+        other.view(k)[other.t] = row
+    return waiting(other) if env.mode == DISABLED else other
 
 
 def boxed(env, i, over):
@@ -99,9 +141,13 @@ def squashed(x, low, high):
 
 
 def elements(env, i, over):
-    if i == 0:
-        k, _ = next((k, t) for k, t in enumerate(env.spec.tensors) if t.label == "action_mask")
-        want((env.view(k)[env.t] == [1, 0, 1, 1, 1]).all(), f"the mask is {env.view(k)[env.t]}")
+    mask = env.view(env.of(MASK)[0][0])[env.t, :, 0]
+    want((mask == [1, over.any() and env.mode == NEXT_STEP, 1, 1, 1]).all(), f"the masks after step {i} are {mask}")
+
+
+def unmasked(env):
+    want(env.mode == SAME_STEP or env.view(env.of(MASK)[0][0])[env.t].all(), "a mask behind an end is not all 1")
+    return env
 
 
 def render(env, i, over):
@@ -165,16 +211,23 @@ EXTRAS = {"box": boxed, "box-elements": boxed, "box-half": boxed, "box-open": bo
           "metric-names": named, "discount": discount}
 
 
+ENDS = {"waiting": waiting, "save-waiting": elsewhere, "mask-elements": unmasked}
+
+
+def module(name):
+    return (SET / f"{name}.wasm").read_bytes()
+
+
 def run(case):
     """Runs a case in each of its modes: what it should have done otherwise is an AssertionError."""
     traces = json.loads((SET / "traces.json").read_text())
     for mode in case.get("modes", ["same_step"]):
         outcome, said = "runs", ""
         try:
-            env = Env((SET / (case["name"] + ".wasm")).read_bytes(), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]} if case["name"] == "reset-param" else None)
+            env = Env(module(case["name"]), case.get("args"), case.get("grants", ()), mode=MODES[mode], params={"wind": [0.25, 4]} if case["name"] == "reset-param" else None)
             play(env, case, traces.get(case["name"]) or traces[mode])
             if case["name"] == "random":
-                both, alone, again = (drawn((SET / "random.wasm").read_bytes(), n, traces[mode]) for n in (2, 1, 1))
+                both, alone, again = (drawn(module("random"), n, traces[mode]) for n in (2, 1, 1))
                 want(both == alone == again and len(set(alone)) > 1, f"the first environment draws {both}, alone {alone} and then {again}")
         except Refused as e:
             outcome, said = "refused", str(e)

@@ -1,6 +1,7 @@
 """Reads what rl_describe writes: docs/reference/env-abi.md, from "The description" on."""
 
 import collections
+import difflib
 import json
 import math
 
@@ -174,7 +175,8 @@ class Spec(Description):
 
     def written(self, name, text):
         """A value of an argument as the guest reads it: parsed by its type and written anew."""
-        must(not self.args or name in self.args, f"there is no argument {name}")
+        near = difflib.get_close_matches(name, self.args, 1)
+        must(not self.args or name in self.args, f"there is no argument {name}{', did you mean ' + near[0] + '?' if near else ''} There are {', '.join(sorted(self.args))}")
         arg = self.args.get(name)
         try:
             if arg and arg.kind in (1, 2):

@@ -1,6 +1,8 @@
 (func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
   (local $env i32)
   (local $status i32)
+  (local.set $status (call $ready (local.get $t) (i32.const 0) (i32.load (i32.const 0x2f04))))
+  (if (local.get $status) (then (return (local.get $status))))
   (loop $next
     (local.set $status (call $advance (local.get $t) (local.get $env)))
     (if (local.get $status) (then (return (local.get $status))))

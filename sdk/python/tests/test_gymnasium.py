@@ -175,6 +175,20 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.reset(4, mask=[0, 1]))
         self.assertEqual(block["obs"][4, :, 0, 0].tolist(), [4, 0])
 
+    def test_disabled_repeats_the_observation_of_an_environment_that_waits(self):
+        worker, block = self.begin(autoreset=DISABLED, envs=2)
+        block["action"][:] = 1
+        self.assertIsNone(worker.reset())
+        for t in range(6):
+            self.assertIsNone(worker.step(t))
+        self.assertIsNone(worker.reset(6, mask=[1, 0]))
+        for t in range(6, 8):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual(block["obs"][:, :, 0, 0].tolist(), [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [4, 4], [0, 4], [1, 4], [2, 4]])
+        self.assertEqual(block["truncated"][:, 0].tolist(), [0, 0, 0, 1, 0, 0, 0, 0])
+        self.assertEqual(block["truncated"][:, 1].tolist(), [0, 0, 0, 1, 0, 0, 0, 0])
+        self.assertEqual(block["reward"][4:, 1].tolist(), [0, 0, 0, 0])
+
     def test_numbers_at_reset_are_written_where_an_episode_begins(self):
         # The limit is 4 steps; the third reset of an environment says nothing, which is 0.
         for mode, rows in ((SAME_STEP, {0: 1, 4: 2, 8: 0}), (NEXT_STEP, {0: 1, 5: 2})):

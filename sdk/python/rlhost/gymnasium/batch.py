@@ -120,7 +120,8 @@ class Batch:
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
         self.done: Any = [0]  # counts the environments that were reset or stepped: a worker puts it where the host sees it
-        self.ended = [False] * envs  # under next_step: the next step begins an episode
+        self.ended = [False] * envs  # the next step belongs to no episode: under next_step it begins one, under disabled it changes nothing
+        self._last: list[Any] = [None] * envs  # under disabled: what an environment observes until it is reset
         self._count = envs
         self._crew = Crew(min(threads, envs))
         self._told: list[tuple[int, str, float]] = []  # in this step
@@ -208,7 +209,9 @@ class Batch:
         self._write_results(t, rewards, terminations, truncations)
 
     def _again(self, i: int, t: int, block: Bound) -> tuple[Any, Any]:
-        """Begins an episode in the place of a step, under next_step."""
+        """Makes the step after the end of an episode: under next_step another one begins, under disabled nothing changes."""
+        if self.autoreset == spec.DISABLED:
+            return self._last[i], None
         obs, info = self.envs[i].reset()
         self.ended[i] = False
         infos.write(block.infos, self.source.infos, t + 1, i, info)
@@ -253,7 +256,9 @@ class Batch:
                 self._watch.look(i, first, info)
             infos.write(block.infos, self.source.infos, t + 1, i, info)
             return first, info
-        self.ended[i] = self.autoreset == spec.NEXT_STEP
+        self.ended[i] = True
+        if self.autoreset == spec.DISABLED:
+            self._last[i] = obs
         return obs, None
 
     def _write_mask(self, i: int, t: int, info: Any) -> None:
