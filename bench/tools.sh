@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, into this project's folder: Python packages into .venv (Gymnasium for
 # golden traces and environments, safetensors, Zig, which compiles C where a compiler is missing, the assembler that
-# belongs to wasmtime, an ffmpeg, and rlhost's own package for Python, built from its sources whenever they have changed) and Rust's WebAssembly target. Says what is missing and which one command installs it; the tests that need it say so too.
+# belongs to wasmtime, an ffmpeg, games of Atari, a checker of types, and rlhost's own package for Python, built from its sources whenever they have changed) and Rust's WebAssembly target. Says what is missing and which one command installs it; the tests that need it say so too.
 set -u
 cd "$(dirname "$0")/.."
 
 missing() { printf 'tools: %s\n' "$*" >&2; }
 
-python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 pettingzoo==1.27.0 safetensors==0.8.0 grpcio==1.85.1 setuptools==84.2.1 tqdm==4.67.1 wasmtime==50.0.1 imageio-ffmpeg==0.6.0"
+python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 pettingzoo==1.27.0 safetensors==0.8.0 grpcio==1.85.1 setuptools==84.2.1 tqdm==4.67.1 wasmtime==50.0.1 imageio-ffmpeg==0.6.0 ale-py==0.12.1 mypy==2.4.1"
 
 if ! command -v python3 >/dev/null; then
   missing 'python3 is missing: apt-get install python3 python3-venv'

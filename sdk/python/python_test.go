@@ -24,7 +24,7 @@ func interpreter(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(path, "-I", "-c", "import rlhost, grpc, gymnasium, pettingzoo, imageio_ffmpeg").CombinedOutput(); err != nil {
+	if out, err := exec.Command(path, "-I", "-c", "import rlhost, grpc, gymnasium, pettingzoo, imageio_ffmpeg, ale_py").CombinedOutput(); err != nil {
 		t.Skipf("run make tools: %v %s", err, out)
 	}
 	out, err := exec.Command(path, "installed.py").CombinedOutput()
