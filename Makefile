@@ -164,7 +164,7 @@ test-avx512:
 
 check: lint race
 
-lint:
+lint: tools
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: make format'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./...
@@ -174,6 +174,7 @@ lint:
 	GOFLAGS=-tags=invariants $(GO) run $(ERRORLINT) ./...
 	$(GO) run $(REVIVE) -config internal/shape/revive.toml -set_exit_status ./...
 	$(GO) mod tidy -diff
+	cd sdk/python && ../../.venv/bin/python -m mypy --strict rlhost
 	@$(GO) test -count 1 -v -run TestShape_TellsTheLargest ./internal/shape | grep '^ '
 
 format:

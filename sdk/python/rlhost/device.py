@@ -101,9 +101,10 @@ def _view(whole: Any, block: Trajectory, name: str) -> Any:
     """A column of a block whose bytes are in a tensor."""
     import numpy
     import torch
-    a = block[name]
+    a, segment = block[name], block.segment
+    assert segment  # of a block in memory that the host shares
     size = a.itemsize
-    at = a.__array_interface__["data"][0] - block.segment.address - block.start
+    at = a.__array_interface__["data"][0] - segment.address - block.start
     span = sum((n - 1) * stride for n, stride in zip(a.shape, a.strides)) + size
     dtype = torch.from_numpy(numpy.empty(0, a.dtype)).dtype
     return whole[at:at + span].view(dtype).as_strided(a.shape, [stride // size for stride in a.strides])

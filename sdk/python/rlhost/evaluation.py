@@ -85,7 +85,7 @@ class _Game:
 
     def parts(self) -> dict[str, Any]:
         from .rlhost_policy import parts
-        return dict(parts(self.obs, ""))
+        return dict(parts(self.obs, ""))  # type: ignore[no-untyped-call,unused-ignore]
 
     def mask(self) -> Any:
         if (mask := self.info.get("action_mask")) is not None:

@@ -317,7 +317,7 @@ class Learner(Component):
     def _publish(self) -> None:
         """Writes the parameters into a block and emits it as the newest version; releases the previous one."""
         with self._weights.loan() as loan:
-            _WEIGHTS.pack_into(loan.array, 0, self.version, self._floats, self._normalised)
+            _WEIGHTS.pack_into(loan.array, 0, self.version, self._floats, self._normalised)  # type: ignore[arg-type,unused-ignore]
             floats = self._floats + 2 * self._normalised
             self._write(loan.array[_WEIGHTS_HEAD:_WEIGHTS_HEAD + 4 * floats].view("<f4"))
             handle = loan.commit()
@@ -374,7 +374,7 @@ def unit(returned: tuple[float, float, float] | None) -> tuple[float, float]:
 def _handles(block: numpy.ndarray) -> list[int]:
     """The handles of a dataset's trajectories."""
     import numpy
-    _, count, _ = _DATASET.unpack_from(block)
+    _, count, _ = _DATASET.unpack_from(block)  # type: ignore[arg-type,unused-ignore]
     if count > (len(block) - _DATASET.size) // 8:
         raise ValueError(f"a dataset of {count} trajectories in {len(block)} bytes")
     handles: list[int] = numpy.frombuffer(block, "<u8", count, _DATASET.size).tolist()

@@ -60,6 +60,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def __init__(self, env: pipelines.Env, num_envs: int, *, workers: int, threads: int, autoreset: str, seed: int | None, args: Mapping[str, Any] | None,
                  wrap: Sequence[Mapping[str, Any]] | None, copy: bool):
+        if num_envs < 1:
+            raise ValueError(f"num_envs is {num_envs}: want 1 or more")
+        if workers < 1:
+            raise ValueError(f"workers is {workers}: want 1 or more processes")
         if autoreset not in _MODES:
             raise ValueError(f"autoreset is {autoreset!r}: want same_step or next_step")
         self.num_envs, self._copy, self._seed, self._begun = int(num_envs), copy, seed, False
@@ -72,7 +76,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             ready, files = self._document()
             described = spec.EnvSpec.unpack(base64.b64decode(ready["describe"]))
             if described.agents > 1 or described.tensor(spec.ACTIVE):
-                raise VecError(f"{use} has several agents: make_vec is for one agent an environment")
+                raise VecError(f"{use} has several agents, and a VectorEnv of Gymnasium has one for each environment: train steps them all (rlhost.train), "
+                               "and a component of Python sees their columns (docs/how-to/several-agents.md)")
             self._block = mmap.mmap(files[0], ready["offset"] + ready["bytes"])
             self._lay_out(ready, described)
             self._make_spaces(use, args, described)

@@ -110,9 +110,12 @@ class VectorTest(unittest.TestCase):
 
     def test_what_cannot_be_made_is_named(self):
         for env, keys, text in (("CartPole-v9", {}, r"error\[E010\].*CartPole"), ("./nowhere.wasm", {}, "nowhere.wasm"),
-                                ("cartpole@1", {"wrap": [{"tim_limit": 5}]}, "did you mean"), ("connectfour@1", {}, "several agents")):
+                                ("cartpole@1", {"wrap": [{"tim_limit": 5}]}, "did you mean"), ("connectfour@1", {}, "several agents.*rlhost.train")):
             with self.subTest(env), self.assertRaisesRegex(rlhost.VecError, f"(?s){text}"):
                 rlhost.make_vec(env, 2, **keys)
+        for keys, text in (({"num_envs": 0}, "num_envs is 0: want 1 or more"), ({"workers": 0}, "workers is 0")):
+            with self.assertRaisesRegex(ValueError, text):
+                rlhost.make_vec("cartpole@1", **keys)
         with self.assertRaisesRegex(ValueError, "same_step or next_step"):
             rlhost.make_vec("cartpole@1", autoreset="later")
 

@@ -227,8 +227,8 @@ class Batch:
             block.terminated[t] = terminations
             block.truncated[t] = truncations
         except (Exception, SystemExit) as e:
-            i, e = blame(rewards, terminations, truncations, e)
-            raise EnvFault(i, e, self.envs[i], "step") from e
+            i, cause = blame(rewards, terminations, truncations, e)
+            raise EnvFault(i, cause, self.envs[i], "step") from cause
 
     def _report_told(self) -> None:
         """Reports what the step has told, in the order of the environments."""

@@ -43,7 +43,8 @@ class Observations:
             whole, shape = columns[0][t], self.parts[0][1].shape
 
             if not shape:
-                return whole.__setitem__
+                put: Callable[[int, Any], None] = whole.__setitem__
+                return put
 
             def write_whole(env: int, obs: Any) -> None:
                 if (obs.shape if isinstance(obs, numpy.ndarray) else numpy.shape(obs)) != shape:  # it would be repeated

@@ -218,7 +218,8 @@ class Actions:
     """The actions of an environment: a tensor for each part of its space, and how a row of them becomes an action."""
 
     def __init__(self, space: spaces.Space[Any], use: str):
-        self._space, self.tensors = space, []
+        self._space = space
+        self.tensors: list[spec.Tensor] = []
         self._choice = isinstance(space, spaces.Discrete)
         for path, part in _parts(space, ""):
             t = describe_action(part, use)
@@ -232,7 +233,8 @@ class Actions:
 
     def rows(self, columns: Sequence[numpy.ndarray]) -> Sequence[Any]:
         """The actions of all environments from the columns of one row, as the environments take them."""
-        return columns[0].tolist() if self._choice else _actions(self._space, iter(columns))
+        made: Sequence[Any] = columns[0].tolist() if self._choice else _actions(self._space, iter(columns))
+        return made
 
 
 def _parts(space: spaces.Space[Any], path: str) -> Iterator[tuple[str, spaces.Space[Any]]]:
@@ -248,7 +250,7 @@ def _parts(space: spaces.Space[Any], path: str) -> Iterator[tuple[str, spaces.Sp
         yield from _parts(part, f"{path}/{name}" if path else str(name))
 
 
-def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequence[Any]:
+def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Any:
     if isinstance(space, spaces.Tuple):
         return list(zip(*[_actions(part, columns) for part in space.spaces]))
     if isinstance(space, spaces.Dict):
@@ -257,7 +259,7 @@ def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequ
     column = next(columns)
     if isinstance(space, spaces.Discrete):
         return column.tolist()
-    rows = column.reshape(len(column), *space.shape).astype(space.dtype)  # a copy: environments may keep their action
+    rows = column.reshape(len(column), *(space.shape or ())).astype(space.dtype)  # a copy: environments may keep their action
     if isinstance(space, spaces.MultiDiscrete) and common_start(space) is None:
         rows += space.start
     return rows

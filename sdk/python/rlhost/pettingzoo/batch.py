@@ -40,7 +40,7 @@ class Part:
             first += len(group.agents)
         return parts
 
-    def actions(self, t: int, agents: int) -> list[Any]:
+    def actions(self, t: int, agents: int) -> Sequence[Any]:
         """The actions of the group's agents, those of an environment, of so many agents, one after the other."""
         columns = [column[t] for column in self.action]
         if agents > len(self.group.agents):
@@ -185,7 +185,8 @@ class _Together:
     """A parallel environment."""
 
     def __init__(self, source: Source):
-        self.env, self._agents = source.make(), source.agents
+        self.env: Any = source.make()
+        self._agents = source.agents
         self.rewards: dict[Any, float] = {}
         self.ended: dict[Any, tuple[bool, bool]] = {}  # agents whose episodes ended in the last step
         self._seen: dict[Any, Any] = {}
@@ -200,7 +201,8 @@ class _Together:
 
     def acting(self) -> Sequence[Any]:
         """The agents that act now."""
-        return self.env.agents
+        agents: Sequence[Any] = self.env.agents
+        return agents
 
     def observed(self, agent: Any) -> Any:
         """What an agent observes now, or has observed last."""
@@ -223,7 +225,8 @@ class _Turns:
     """An AEC environment: one agent acts at a time."""
 
     def __init__(self, source: Source):
-        self.env, self._agents = source.make(), source.agents
+        self.env: Any = source.make()
+        self._agents = source.agents
         self.rewards: dict[Any, float] = {}
         self.ended: dict[Any, tuple[bool, bool]] = {}
         self._last: dict[Any, Any] = {}  # observations of agents that have ended in the last step
@@ -236,7 +239,8 @@ class _Turns:
 
     def infos(self) -> dict[Any, dict[str, Any]]:
         """The infos of the agents."""
-        return self.env.infos
+        infos: dict[Any, dict[str, Any]] = self.env.infos
+        return infos
 
     def acting(self) -> Sequence[Any]:
         """The agent that acts now."""
