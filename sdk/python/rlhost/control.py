@@ -55,6 +55,18 @@ def unpack(message: bytes) -> Any:
         raise Refusal("INVALID_ARGUMENT", f"the request is not JSON: {e}") from None
 
 
+_FORK = "GRPC_ENABLE_FORK_SUPPORT"
+
+
+def _grpc() -> Any:
+    """grpc without its handlers of forks, which make a child crash now and then that is forked while a call is under way, as all are that
+    an environment forks when it is made. The child does not use grpc."""
+    os.environ[_FORK] = "0"
+    import grpc
+
+    return grpc
+
+
 class Server:
     """Listens on a socket of its own in the folder that the host names. call(method, document) runs on the server's
     threads and returns a document; end is called when the host asks the process to end."""
@@ -62,7 +74,7 @@ class Server:
     def __init__(self, call: Callable[[str, Any], Any], end: Callable[[], None]):
         from concurrent import futures
 
-        import grpc
+        grpc = _grpc()
 
         def control(method: str) -> Callable[[bytes, Any], bytes]:
             def run(message: bytes, context: Any) -> bytes:
@@ -95,6 +107,7 @@ class Server:
         self.path = os.path.join(folder, f"plugin{os.getpid()}")
         self._server.add_insecure_port("unix:" + self.path)
         self._server.start()
+        os.environ.pop(_FORK, None)
 
     def stop(self) -> None:
         """Ends all calls."""

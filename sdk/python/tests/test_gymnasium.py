@@ -48,6 +48,19 @@ def odd(use="odd_envs:Odd-v0", envs=1, own_process=False, **more):
     return EnvHost(use, envs, environment=ODD, own_process=own_process, **more)
 
 
+class ForkTest(unittest.TestCase):
+    def test_children_live_that_are_forked_while_a_call_is_under_way(self):
+        schema, size = layout(8, 3, ("f32", ()))
+        with odd("forking_envs:Forking", 3, own_process=True) as host:
+            blocks = Blocks(1, schema, size, 1)
+            host.share(blocks)
+            self.assertIsNone(host.bind(blocks, 0))
+            self.assertIsNone(host.reset(0, range(3)))
+            for t in range(8):
+                self.assertIsNone(host.step(t))
+            numpy.testing.assert_array_equal(blocks.columns[0]["obs"], numpy.arange(9)[:, None].repeat(3, 1))
+
+
 class TraceTest(unittest.TestCase):
     def test_traces_are_gymnasiums_own_bit_for_bit(self):
         for use, soa, episodes in (("CartPole-v1", False, 50), ("Acrobot-v1", True, 1)):
