@@ -42,6 +42,7 @@ type StatusReply struct {
 	Elo        *float64          `json:"eval_elo,omitempty"` // its rating in the newest evaluation, where it has a pool
 	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
 	Wrapped    uint64            `json:"wrapped_bytes"`      // that wrappers around environments have copied
+	Processes  uint64            `json:"process_bytes"`      // memory of the processes of environments
 	Swaps      SwapCounts        `json:"swaps"`
 	Transition string            `json:"transition,omitempty"` // the change under way, in one line
 	Probation  []Probation       `json:"probation,omitempty"`

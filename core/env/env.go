@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -221,6 +222,8 @@ type Options struct {
 	Tolerate func(fault error) bool
 	// Log gets warnings about faults that fail no call; nil discards them.
 	Log *slog.Logger
+	// Stats gets numbers about what runs the environments, such as the memory of their processes; nil discards them.
+	Stats *stat.Registry
 	// Wanted ends when the environments are abandoned, from any goroutine: a call in progress then soon returns an error, and so does each
 	// later one but Close, where the runtime can stop running code. Nil never ends.
 	Wanted context.Context

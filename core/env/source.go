@@ -234,7 +234,7 @@ func (w *Wrapper) UnmarshalJSON(doc []byte) error {
 
 // Limits bound an environment; zero means the runtime's default.
 type Limits struct {
-	Memory uint64        `toml:"memory,bytes" json:"memory" doc:"Most memory of an instance of a module." default:"\"64MiB\""`
+	Memory uint64        `toml:"memory,bytes" json:"memory" doc:"Most memory of an instance of a module; of each process of Python's environments, whose default is no limit." default:"\"64MiB\""`
 	Step   time.Duration `toml:"step" json:"step_ns" doc:"Longest call that steps all environments of an instance; of Python's, longest step of one." default:"\"1s\""`
 	Init   time.Duration `toml:"init" json:"init_ns" doc:"Longest call before the first step." default:"\"10s\""`
 

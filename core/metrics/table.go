@@ -73,6 +73,7 @@ var Groups = []Group{
 		{"rollout/episodes_untold", Counter, "count", "Episodes that ended but were not announced, because the queue was full"},
 		{"rollout/carried_bytes", Counter, "bytes", "State that was copied from the end of one block to the next"},
 		{"rollout/wrapped_bytes", Counter, "bytes", "Observations that wrappers copied"},
+		{"rollout/process_bytes", Gauge, "bytes", "Memory of the processes of environments that they do not share, each second"},
 		{"env/NAME", Line, "the environment's", "Mean of the number that the environments report by this name, over the episodes ended since the previous line"},
 		{"env/NAME/count", Line, "count", "Episodes in that mean"},
 		{"env/wrapper_faults", Line, "count", "Failed calls of wrapper modules in an episode: the mean over the episodes ended since the previous line"},

@@ -52,7 +52,8 @@ func (r statusReader) report() *control.StatusReply {
 		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.job.started).Seconds(),
 		State: now.State, Cause: cause(&now), Components: now.Components,
 		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.job.gauge(component.GaugeMeanReturn), Learners: r.learners(),
-		Elo: r.job.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
+		Elo: r.job.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Processes: uint64(p.Stats().Gauge("rollout/process_bytes").Value()),
+		Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
 	current, _, _ := r.job.now() // before its outcome is counted

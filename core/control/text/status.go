@@ -32,6 +32,9 @@ func Status(s *control.StatusReply) string {
 		b.WriteString(learner(&s.Learners[i]))
 	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
+	if s.Processes > 0 {
+		fmt.Fprintf(&b, "environments: their processes have %s of memory\n", short(float64(s.Processes))+"B")
+	}
 	if s.Wrapped > 0 {
 		fmt.Fprintf(&b, "wrappers: copied %s\n", short(float64(s.Wrapped))+"B")
 	}

@@ -69,7 +69,11 @@ func (e *batch) wanted() context.Context {
 // adopt makes a process create some of the batch's environments. It is killed where they are abandoned.
 func (e *batch) adopt(w *worker, span env.Span) error {
 	w.needed = context.AfterFunc(e.wanted(), w.p.Kill)
+	w.weighing.Go(func() { w.weigh(e.options.Stats) })
 	err := w.make(e.wanted(), e.options, e.options.Envs, span)
+	if w.mail.broken() != nil && err != nil {
+		return e.newFault(env.FaultMemory, hostabi.ExportCreate, -1, w.ending())
+	}
 	if f := (*env.Fault)(nil); err != nil && errors.As(w.refusal(err), &f) {
 		return e.newFault(f.Kind, hostabi.ExportCreate, -1, f.Err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -133,6 +134,74 @@ func hangsFourth(t *testing.T, p env.Plugin) {
 	if _, err := d.Step(); !errors.As(err, &f) || f.Kind != env.FaultDeadline || f.Env != 3 {
 		t.Errorf("the fourth environment hangs: %v", err)
 	}
+}
+
+const growingEnv = `import gymnasium, numpy
+class Growing(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.kept = []
+        return numpy.zeros(2, numpy.float32), {}
+    def step(self, action):
+        if action == 1 and len(self.kept) < 16:
+            self.kept.append(numpy.ones(4 << 20))  # 32 MiB
+        return numpy.zeros(2, numpy.float32), 0.0, False, False, {}
+`
+
+// A process that grows beyond limits.memory is replaced and named, before the machine has no memory left; the others lose nothing.
+func TestGymnasium_AProcessThatGrowsTooLargeIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "growing.py"), []byte(growingEnv), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", dir)
+	program := gymnasium(t)
+	program.Env = append(program.Env, "PYTHONPATH")
+	p := loadFrom(t, program, 2, env.Source{Name: "gym", Use: "growing:Growing", Limits: env.Limits{Memory: 320 << 20}})
+	stats := stat.NewRegistry()
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "growing", Envs: 2, Autoreset: hostabi.SameStep, Stats: stats}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Reset(nil, make([]uint64, 2)); err != nil {
+		t.Fatal(err)
+	}
+	most := stepUntilLost(t, d, stats)
+	clear(d.Action())
+	if err := d.Reset([]uint8{0, 1}, make([]uint64, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Step(); err != nil {
+		t.Errorf("after the process was replaced: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := stats.Gauge("rollout/process_bytes").Value(); most < 64<<20 || left != 0 {
+		t.Errorf("the processes had %g bytes at most, and %g when they had ended", most, left)
+	}
+}
+
+// stepUntilLost lets the second environment grow until it is lost, and returns the most memory that was told.
+func stepUntilLost(t *testing.T, d *env.Driver, stats *stat.Registry) (most float64) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		d.Action()[0], d.Action()[1] = 0, 1
+		_, err := d.Step()
+		most = max(most, stats.Gauge("rollout/process_bytes").Value())
+		if err == nil {
+			continue
+		}
+		spans := lost(t, err)
+		if fmt.Sprint(spans) != "[{1 1}]" || !strings.Contains(err.Error(), "`limits.memory` allows 320MiB") {
+			t.Errorf("lost %v: %v", spans, err)
+		}
+		return most
+	}
+	t.Fatal("a process with 512 MiB was not ended within a minute")
+	return 0
 }
 
 // TestGymnasium_KeepsThePromises starts some forty processes, so it is for when there is time: RLHOST_LONG=1.

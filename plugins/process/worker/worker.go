@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type worker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it knows
 
+	weighing sync.WaitGroup
 	needed   func() bool // ends the watch for the end of env.Options.Wanted; nil before that begins
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
@@ -336,6 +338,7 @@ func (w *worker) end() error {
 		_ = w.p.Stop(w.source.runtime.Grace()) // its answer changes nothing
 	}
 	w.states.Close()
+	w.weighing.Wait()
 	err := w.p.Close()
 	if w.scratch != nil {
 		err = errors.Join(err, w.scratch.Close())
