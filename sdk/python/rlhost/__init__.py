@@ -47,16 +47,18 @@ if TYPE_CHECKING:
     from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
     from .serving import serve
     from .spec import EnvSpec, Tensor
+    from .sweeping import Study, sweep
     from .training import RlhostWarning, train
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
-    "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease", "Loan",
-    "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError", "Queue",
-    "RecordingError", "Refused", "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor",
-    "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "VecError", "VectorEnv", "decode",
-    "evaluate", "handle_arena", "handle_block", "handle_generation", "load", "make_vec", "record", "serve", "train",
+    "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
+    "Loan", "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError",
+    "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats",
+    "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "VecError",
+    "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load", "make_vec",
+    "record", "serve", "sweep", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -77,6 +79,7 @@ _HOME = {name: module for module, names in {
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "serving": "serve",
     "spec": "EnvSpec Tensor",
+    "sweeping": "Study sweep",
     "training": "RlhostWarning train",
     "vector": "VecError VectorEnv make_vec",
 }.items() for name in names.split()}

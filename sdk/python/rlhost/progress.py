@@ -40,8 +40,13 @@ class Bar:
 
     def seed(self, seed: dict[str, Any]) -> None:
         """Shows that a seed has ended."""
-        if self._shown and seed.get("state") in ("ended", "failed"):
-            self._at(self._bar.n + 1 if self._bar is not None else 1, None, " seeds").refresh()
+        if seed.get("state") in ("ended", "failed"):
+            self.count(" seeds")
+
+    def count(self, unit: str) -> None:
+        """Shows that one more is done."""
+        if self._shown:
+            self._at(self._bar.n + 1 if self._bar is not None else 1, None, unit).refresh()
 
     def close(self) -> None:
         """Leaves the bar as it is."""

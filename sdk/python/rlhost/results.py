@@ -22,8 +22,8 @@ class TrainingError(RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a training. run is what was saved, or None: rlhost.train(resume=run) goes on with it."""
 
-    def __init__(self, run: TrainedRun | None):
-        super().__init__(f"saved in {run.folder}; rlhost.train(resume={run.id!r}) goes on" if run else "nothing had been learned")
+    def __init__(self, run: TrainedRun | None, otherwise: str = "nothing had been learned"):
+        super().__init__(f"saved in {run.folder}; rlhost.train(resume={run.id!r}) goes on" if run else otherwise)
         self.run = run
 
 

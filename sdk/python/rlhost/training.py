@@ -216,7 +216,7 @@ class _Training:
                 warnings.warn(_told(r), RlhostWarning, stacklevel=4)
         run = self._made()
         if isinstance(raised, KeyboardInterrupt):
-            raise Interrupted(run if isinstance(run, TrainedRun) else None) from None
+            raise self._interrupted(run) from None
         if raised is not None:
             raise raised
         if code != 0:
@@ -225,6 +225,9 @@ class _Training:
             raise TrainingError(text, next((c for c in map(_code, errors) if c), None), run if isinstance(run, TrainedRun) else None)
         assert run is not None
         return run
+
+    def _interrupted(self, run: Any) -> Interrupted:
+        return Interrupted(run if isinstance(run, TrainedRun) else None)
 
     def _made(self) -> TrainedRun | TrainedRuns | None:
         """What the training has made, if it came so far."""
