@@ -42,6 +42,20 @@ const (
 	// Inline[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
 	// by which the numbers of an episode become one.
 	LinkEnvMetric uint16 = 0xFF24
+
+	// LinkPolicyLoad, to a program that computes a policy: the scratch area holds a policy version, whose number is Inline[0].
+	LinkPolicyLoad uint16 = 0xFF30
+	// LinkPolicyAct: the scratch area holds T rows to act on. Kind has bits of LinkPolicyAct.
+	LinkPolicyAct uint16 = 0xFF31
+	// LinkPolicyReply, from the program, answers both of these. Kind is 0 if all is well; if not, the scratch area holds a text of
+	// Inline[0] bytes, and Inline[1] is the row at fault plus 1, 0 if it is none.
+	LinkPolicyReply uint16 = 0xFF32
+)
+
+// Bits of Kind in LinkPolicyAct.
+const (
+	LinkPolicyGreedy = 1 // the most probable actions, not drawn ones
+	LinkPolicyValue  = 2 // only values are wanted
 )
 
 // Bits of Kind in LinkEnvReset.

@@ -249,7 +249,7 @@ var documents = []reflect.Type{
 	reflect.TypeFor[native.Description](), reflect.TypeFor[native.Configuration](), reflect.TypeFor[native.Configured](),
 	reflect.TypeFor[native.StateSize](), reflect.TypeFor[native.Pausing](), reflect.TypeFor[native.WaitingList](), reflect.TypeFor[env.Source](),
 	reflect.TypeFor[native.EnvLoaded](), reflect.TypeFor[native.EnvBatch](), reflect.TypeFor[native.EnvScratch](), reflect.TypeFor[native.EnvStateCall](),
-	reflect.TypeFor[native.Frame](),
+	reflect.TypeFor[native.PolicyWanted](), reflect.TypeFor[native.PolicyMade](), reflect.TypeFor[native.PolicyScratch](), reflect.TypeFor[native.Frame](),
 }
 
 // writer collects the documents that fields lead to.

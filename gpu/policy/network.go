@@ -54,6 +54,7 @@ type Node struct {
 	Append     *layer.Append     `json:"append,omitempty" toml:"append"`
 	GRU        *layer.GRU        `json:"gru,omitempty" toml:"gru"`
 	LSTM       *layer.LSTM       `json:"lstm,omitempty" toml:"lstm"`
+	External   *layer.External   `json:"external,omitempty" toml:"-"`
 }
 
 // Dist is the distribution of one action, by the one field that is not nil.
@@ -94,11 +95,11 @@ func attribute[T any](of any) (found T, err error) {
 	return found, nil
 }
 
-// Layers lists the kinds of nodes, by their names in descriptions.
+// Layers lists the kinds of nodes that a table may have, by their names in descriptions.
 func Layers() (names []string) {
 	t := reflect.TypeFor[Node]()
 	for i := range t.NumField() {
-		if t.Field(i).Type.Implements(reflect.TypeFor[layer.Op]()) {
+		if t.Field(i).Tag.Get("toml") != "-" && t.Field(i).Type.Implements(reflect.TypeFor[layer.Op]()) {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 			names = append(names, name)
 		}

@@ -19,6 +19,9 @@ type CoreNode struct {
 func (n *Node) Core() layer.Core {
 	op, _ := n.Op()
 	core, _ := op.(layer.Core)
+	if core == nil || core.State() == 0 {
+		return nil // an External may keep none
+	}
 	return core
 }
 

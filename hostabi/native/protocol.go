@@ -46,6 +46,8 @@ const (
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // env.Source → EnvLoaded
 	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire. Environments that refuse to be made: CodeOrder
+	MethodPolicy    = "Policy"    // PolicyWanted → PolicyMade
+	MethodPolicyRun = "PolicyRun" // PolicyScratch → Empty; the host then announces the scratch area on the wire. It comes after Policy
 	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
 )
 
@@ -64,6 +66,7 @@ const (
 	CapCut      = "cut"      // its components may be able to give up their present message
 	CapEnv      = "env"      // it runs environments
 	CapEnvState = "env_state"
+	CapPolicy   = "policy" // it computes policies
 )
 
 // Empty is the document {}.
@@ -164,6 +167,9 @@ type Policy struct {
 	From    string `json:"from,omitempty"`
 	Version uint64 `json:"version,omitempty"`
 	Group   int    `json:"group,omitempty"` // of agents that it plays, by its place in the environment's description
+	// Network is the network's description, and Params its tensors in the order of published weights; none where it is not known yet.
+	Network json.RawMessage `json:"network,omitempty"`
+	Params  []PolicyWeight  `json:"params,omitempty"`
 }
 
 // EnvSpec is an environment's description as rl_describe writes it: hostabi.Spec and its tensors.
@@ -265,6 +271,51 @@ type EnvScratch struct {
 	Text    int `json:"text"`              // room for it
 	DoneAt  int `json:"done_at,omitempty"` // u64 that grows by 1 with each environment that a call has reset or stepped; 0: none
 	Bytes   int `json:"bytes"`
+}
+
+// PolicyWanted asks for a policy, which the program computes.
+type PolicyWanted struct {
+	Name  string         `json:"name"`  // of the policy
+	Table map[string]any `json:"table"` // its key args
+	Env   EnvSpec        `json:"env"`   // of the agents that it plays
+	Seed  U64            `json:"seed"`  // for what it draws
+}
+
+// PolicyMade describes the parameters of a policy, in their order, and the state that it keeps for each row.
+type PolicyMade struct {
+	Weights []PolicyWeight `json:"weights"`
+	State   int            `json:"state"` // elements, float32
+}
+
+// PolicyWeight is a tensor of parameters, float32.
+type PolicyWeight struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+}
+
+// PolicyScratch is the layout of the scratch area of a program that computes a policy, in bytes. The host makes the area and announces it on
+// the wire as the file with number 0. All columns have room for Rows rows, whose elements lie side by side.
+type PolicyScratch struct {
+	Rows      int            `json:"rows"`
+	Obs       []PolicyColumn `json:"obs"`       // by observation
+	Masks     []PolicyColumn `json:"masks"`     // by action; Elems is 0 of one without a mask
+	Actions   []PolicyColumn `json:"actions"`   // by action: what the program has chosen
+	StateAt   int            `json:"state_at"`  // f32, zeros where an episode begins
+	AfterAt   int            `json:"after_at"`  // f32: the state after the rows
+	ValueAt   int            `json:"value_at"`  // f32
+	LogProbAt int            `json:"log_at"`    // f32
+	ParamsAt  int            `json:"params_at"` // f32: a policy version
+	TextAt    int            `json:"text_at"`   // of the newest error
+	Text      int            `json:"text"`      // room for it
+	Bytes     int            `json:"bytes"`
+}
+
+// PolicyColumn is a column of a PolicyScratch.
+type PolicyColumn struct {
+	Path  string `json:"path"`
+	DType string `json:"dtype"`
+	Elems int    `json:"elems"`
+	At    int    `json:"at"`
 }
 
 // EnvStateCall is a call that is not on the step path. A call that the environments do not offer ends in

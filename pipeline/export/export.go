@@ -60,6 +60,13 @@ func Formats() []Format { return slices.Sorted(maps.Keys(codecs)) }
 // Suffix is the suffix of the format's files, with its dot.
 func (f Format) Suffix() string { return codecs[f].suffix }
 
+// AboutDescribe is the key of About, for a network that a program computes, with the description of the environment that the program makes its
+// policy from: in base64, as the native protocol has it.
+const AboutDescribe = "describe"
+
+// AboutArgs is the key of About with the arguments of that policy, as JSON.
+const AboutArgs = "args"
+
 // Policy is the policy to write. It is not changed.
 type Policy struct {
 	Network policy.Network
@@ -79,6 +86,9 @@ func Encode(f Format, p *Policy) ([]byte, error) {
 	w := p.Network.Weights()
 	if err := w.Check(&p.Weights); err != nil {
 		return nil, err
+	}
+	if e := p.Network.External(); e != nil && f == ONNX {
+		return nil, fmt.Errorf("plugin %q alone computes its network: %w", e.Program, policy.ErrUnsupported)
 	}
 	return c.encode(p)
 }

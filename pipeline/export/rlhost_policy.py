@@ -255,6 +255,8 @@ class Action:
 
 def state_of(node):
     """Returns how many elements of state a node keeps."""
+    if "external" in node:
+        return node["external"].get("keeps", 0)
     return node["gru"]["size"] if "gru" in node else 2 * node["lstm"]["size"] if "lstm" in node else 0
 
 
@@ -301,6 +303,8 @@ def compute(node, inputs, weights):
     if "append" in node:
         more = weights.get("value", np.full(node["append"]["n"], node["append"].get("init", 0), np.float32))
         return np.concatenate([flat(x), np.broadcast_to(more, (len(x), len(more)))], axis=1)
+    if "external" in node:
+        raise ValueError(f"plugin {node['external']['program']} computes this network, not NumPy: rlhost.load(..., network=MyPolicy), with the plugin's class")
     raise ValueError(f"node {node['name']} has an operation that this reader does not know")
 
 

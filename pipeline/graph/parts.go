@@ -37,13 +37,15 @@ type Parts struct {
 	Builtins []string
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. Host.Policy returns the result.
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
+	// PolicyBy is Policy for a table that names a plugin of the file which computes the policy. It may start the program to ask.
+	PolicyBy func(by PolicyProgram, decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
 	// CheckWrapper checks one table of an environment's key wrap, without the environment. decode works as in
 	// Component.Configure.
 	CheckWrapper func(decode func(into any) error) error
-	// PolicyPlugin names the plugin of PolicyPlugins that computes the policy of a table, whose decode is as for Policy; empty:
-	// this program does. Components of such a policy run in the plugin, if it has their kind and their table says nothing else.
+	// PolicyPlugin names the plugin that computes the policy of a table, whose decode is as for Policy, one of PolicyPlugins or of the
+	// file; empty: this program does. Components of such a policy run in the plugin, if it has their kind and their table says nothing else.
 	PolicyPlugin func(decode func(into any) error) string
 	// PolicyPlugins are native plugins for policies that need no [plugin] table, by name.
 	PolicyPlugins map[string]PluginTable
@@ -61,6 +63,36 @@ type Parts struct {
 	// of [run], 0 without it. In a preset with one component each of the kinds rollout, inference, batcher and learner, the
 	// last three are copied for each further policy that acts in the rollout.
 	Presets map[string]string
+}
+
+// PolicyProgram is the plugin that computes a policy.
+type PolicyProgram struct {
+	Plugin PluginTable
+	Dir    string // a relative path is relative to it
+	Policy string // its name
+	Seed   uint64 // of the run
+}
+
+// MakePolicy makes a policy for an environment, whose description is that of the agents that it plays.
+func (g *Graph) MakePolicy(p *Policy, parts *Parts, env *hostabi.EnvSpec) (component.Policy, error) {
+	if plugin := g.computes(p, parts); plugin != nil {
+		if parts.PolicyBy == nil {
+			return nil, errors.New("this program runs no policies of plugins")
+		}
+		return parts.PolicyBy(PolicyProgram{plugin.Table, g.Dir, p.Name, g.Run.Seed}, p.Decode, env)
+	}
+	if parts.Policy == nil {
+		return nil, errors.New("this program makes no policies")
+	}
+	return parts.Policy(p.Decode, env)
+}
+
+// computes returns the plugin of the file that computes a policy, nil where there is none.
+func (g *Graph) computes(p *Policy, parts *Parts) *Plugin {
+	if _, known := parts.PolicyPlugins[p.Plugin]; known || p.Plugin == "" {
+		return nil
+	}
+	return g.Plugin(p.Plugin)
 }
 
 // Maker returns the Maker of a component in its runtime.

@@ -24,7 +24,7 @@ func (g *Graph) Computable(parts *Parts, code string) Problems {
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		plugin := g.Plugin(p.Plugin)
-		if p.Plugin == "" || plugin == nil || parts.Computes == nil || p.Of != "" {
+		if p.Plugin == "" || plugin == nil || parts.Computes == nil || p.Of != "" || g.computes(p, parts) != nil {
 			continue
 		}
 		var known *table.Error
@@ -49,10 +49,25 @@ func (c *placer) declare(p *Policy) {
 	if p.Plugin == "" || c.check.graph.Plugin(p.Plugin) != nil {
 		return
 	}
-	t := c.check.parts.PolicyPlugins[p.Plugin]
+	t, known := c.check.parts.PolicyPlugins[p.Plugin]
+	if !known {
+		c.check.undeclared(p)
+		return
+	}
 	t.Name = p.Plugin
 	c.check.graph.Plugins = append(c.check.graph.Plugins, &Plugin{Table: t, at: p.Place(keyBackend), implied: true})
 }
+
+// undeclared reports a policy's plugin that the file does not have.
+func (k *checker) undeclared(p *Policy) {
+	if name := p.Plugin; !k.broken["plugin."+name] {
+		k.Add("E011", p.Place(keyPlugin), table.DidYouMean(name, "%q", "declared", k.declared("plugin")), "plugin %q is not declared", name)
+	}
+	p.Plugin = ""
+}
+
+// keyPlugin is the key of a policy's plugin.
+const keyPlugin = "plugin"
 
 // place has a component whose table does not say where it runs run in the plugin that computes its policy, where that has the
 // kind.

@@ -156,10 +156,6 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 	if loaded == nil {
 		return
 	}
-	if parts.Policy == nil {
-		c.Add("E041", p.At, "", "policy %q: this program makes no policies", p.Name)
-		return
-	}
 	spec := loaded.Plugin.Spec()
 	group, err := g.GroupOf(p, &spec)
 	if err != nil {
@@ -170,7 +166,7 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 	}
 	s.Groups[p.Name] = group
 	spec = spec.OfGroup(group)
-	made, err := parts.Policy(p.Decode, &spec)
+	made, err := g.MakePolicy(p, parts, &spec)
 	if err != nil {
 		var e *table.Error
 		if errors.As(err, &e) {

@@ -34,7 +34,7 @@ func Define(parts *graph.Parts, g *graph.Graph, p *graph.Policy, spec hostabi.En
 		return Player{}, err
 	}
 	spec = spec.OfGroup(group)
-	made, err := parts.Policy(p.Decode, &spec)
+	made, err := g.MakePolicy(p, parts, &spec)
 	if err != nil {
 		return Player{}, err
 	}

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,8 +70,19 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	for _, mask := range of.All(hostabi.RoleActionMask) {
 		p.Masked[mask.Pair] = true
 	}
+	if p.Network.External() != nil {
+		p.About[export.AboutDescribe] = base64.StdEncoding.EncodeToString(of.Describe())
+		args, err := json.Marshal(trained.Plain()["args"])
+		if err != nil {
+			return x, err
+		}
+		p.About[export.AboutArgs] = string(args)
+	}
 	if x.File, err = export.Encode(f, p); err != nil {
 		return x, exportError(trained.Name, f, err)
+	}
+	if p.Network.External() != nil { // only its program computes it
+		return x, nil
 	}
 	samples, err := observe(plugin, player.Backend, p, player.Group)
 	if err != nil {

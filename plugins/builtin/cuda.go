@@ -97,7 +97,13 @@ const cudaName = "rlhost-cuda"
 // policyPlugin names the plugin that computes a policy; see graph.Parts.
 func (e *Engines) policyPlugin(decode func(into any) error) string {
 	t := policyDefaults()
-	if decode(&t) != nil || t.Backend != backendCUDA && t.Backend != backendAuto {
+	if decode(&t) != nil {
+		return ""
+	}
+	if t.Plugin != nil {
+		return *t.Plugin
+	}
+	if t.Backend != backendCUDA && t.Backend != backendAuto {
 		return ""
 	}
 	if t.Backend == backendAuto && device() != nil {

@@ -38,7 +38,7 @@ func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	if net.Kind == "" && net.Nodes != nil {
 		net.Kind = kindNodes
 	}
-	net.checkCore(bad)
+	net.checkCore(t.Plugin != nil, bad)
 	switch width, image := imageKinds[policy.Kind(net.Kind)]; {
 	case net.Kind == kindNodes:
 		t.checkNodes(bad)
@@ -105,8 +105,9 @@ func (t *PolicyTable) writeOut() {
 	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes, InitGain: t.Net.InitGain, Chunk: t.Net.Chunk}, nil
 }
 
-// checkCore checks the recurrent layer, and how many rows are learned from together, and fills in defaults.
-func (n *Net) checkCore(bad func(key, reason, help string)) {
+// checkCore checks the recurrent layer, and how many rows are learned from together, and fills in defaults. A policy that is computed
+// elsewhere may keep a state that this program does not know yet.
+func (n *Net) checkCore(elsewhere bool, bad func(key, reason, help string)) {
 	if n.Core != nil {
 		n.Core.check(bad)
 	}
@@ -114,9 +115,9 @@ func (n *Net) checkCore(bad func(key, reason, help string)) {
 	switch {
 	case keeps && n.Chunk == nil:
 		n.Chunk = new(defaultChunk)
-	case !keeps && n.Chunk != nil:
+	case !keeps && n.Chunk != nil && !elsewhere:
 		bad("net.chunk", "is given, and no layer keeps a state", `leave it out, or add core = { kind = "gru" }`)
-	case keeps && (*n.Chunk < 1 || *n.Chunk > policy.MaxChunk):
+	case n.Chunk != nil && (*n.Chunk < 1 || *n.Chunk > policy.MaxChunk):
 		bad("net.chunk", fmt.Sprintf("is %d", *n.Chunk), fmt.Sprintf("use 1 to %d rows", policy.MaxChunk))
 	}
 }

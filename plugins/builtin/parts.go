@@ -50,6 +50,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		EnvPluginsOf: envPlugins,
 		Builtins:     Names(),
 		Policy:       DecodePolicy,
+		PolicyBy:     e.policyBy,
 		CheckPolicy:  checkPolicy,
 		CheckWrapper: wrap.Check,
 		Presets:      graph.DefaultPresets(),

@@ -23,6 +23,10 @@ const (
 
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
+	// Plugin computes the policy; empty: Backend does. Args are the program's.
+	Plugin *string        `toml:"plugin" doc:"Plugin whose program computes the policy: a network of your own." range:"a [plugin] table" default:""`
+	Args   map[string]any `toml:"args" doc:"Arguments of that program's policy."`
+
 	Backend      string `toml:"backend" doc:"Computes the policy." range:"auto, cpu, cuda"`
 	Net          Net    `toml:"net"`
 	ShareTrunk   *bool  `toml:"share_trunk" doc:"Policy and value share their hidden layers." default:"true with pictures or a recurrent layer"`

@@ -53,6 +53,10 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 	if err := write(name, x.File); err != nil {
 		return err
 	}
+	if x.Rows == 0 {
+		p.printf("wrote %s: %d bytes, policy version %d; its program alone computes it\n", name, len(x.File), x.Version)
+		return nil
+	}
 	p.printf("wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",
 		name, len(x.File), x.Version, x.Rows, x.Largest)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -114,8 +115,10 @@ func (x *shared) configuration(holder int) native.Configuration {
 		t := h.Tables()
 		c.Peers = maps.Clone(t.Peers)
 		for name, p := range t.Policies {
-			c.Policies[name] = native.Policy{Table: p.Table, Env: p.Env, Memory: native.Memory(p.Memory), Of: p.Of, From: p.From, Version: p.Version,
+			doc := native.Policy{Table: p.Table, Env: p.Env, Memory: native.Memory(p.Memory), Of: p.Of, From: p.From, Version: p.Version,
 				Group: p.Group}
+			doc.Network, doc.Params = x.network(name)
+			c.Policies[name] = doc
 		}
 		for name, spec := range t.Envs {
 			c.Envs[name] = *native.EncodeSpec(&spec)
@@ -130,6 +133,30 @@ func (x *shared) configuration(holder int) native.Configuration {
 		}
 	}
 	return c
+}
+
+// network returns the description of a policy's network, and its tensors; nothing of a policy that has none.
+func (x *shared) network(name string) (json.RawMessage, []native.PolicyWeight) {
+	if x.h.Policy == nil {
+		return nil, nil
+	}
+	made, err := x.h.Policy(name)
+	if err != nil {
+		return nil, nil
+	}
+	d, err := policy.DefinitionOf(name, made)
+	if err != nil {
+		return nil, nil
+	}
+	doc, err := json.Marshal(&d.Network)
+	if err != nil {
+		panic(fmt.Sprintf("process: the network of a policy has no JSON: %v", err))
+	}
+	var params []native.PolicyWeight
+	for _, p := range d.Network.Params() {
+		params = append(params, native.PolicyWeight{Name: p.Name, Shape: p.Shape})
+	}
+	return doc, params
 }
 
 // onLoan reports whether somebody has the block on loan.

@@ -175,6 +175,21 @@ enum {
     // inline_[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
     // by which the numbers of an episode become one.
     RLH_LINK_ENV_METRIC = 65316,
+    // RLH_LINK_POLICY_LOAD, to a program that computes a policy: the scratch area holds a policy version, whose number is inline_[0].
+    RLH_LINK_POLICY_LOAD = 65328,
+    // the scratch area holds T rows to act on. Kind has bits of RLH_LINK_POLICY_ACT.
+    RLH_LINK_POLICY_ACT = 65329,
+    // RLH_LINK_POLICY_REPLY, from the program, answers both of these. Kind is 0 if all is well; if not, the scratch area holds a text of
+    // inline_[0] bytes, and inline_[1] is the row at fault plus 1, 0 if it is none.
+    RLH_LINK_POLICY_REPLY = 65330,
+};
+
+// Bits of Kind in RLH_LINK_POLICY_ACT.
+enum {
+    // the most probable actions, not drawn ones
+    RLH_LINK_POLICY_GREEDY = 1,
+    // only values are wanted
+    RLH_LINK_POLICY_VALUE = 2,
 };
 
 // Bits of Kind in RLH_LINK_ENV_RESET.
@@ -271,6 +286,10 @@ enum {
 #define RLH_METHOD_ENV_LOAD "EnvLoad"
 // EnvBatch → EnvScratch; the host then announces the scratch area on the wire. Environments that refuse to be made: RLH_CODE_ORDER
 #define RLH_METHOD_ENV_MAKE "EnvMake"
+// PolicyWanted → PolicyMade
+#define RLH_METHOD_POLICY "Policy"
+// PolicyScratch → Empty; the host then announces the scratch area on the wire. It comes after Policy
+#define RLH_METHOD_POLICY_RUN "PolicyRun"
 // EnvStateCall → StateSize; states are files on the wire, either way
 #define RLH_METHOD_ENV_STATE "EnvState"
 
@@ -296,6 +315,8 @@ enum {
 // it runs environments
 #define RLH_CAP_ENV "env"
 #define RLH_CAP_ENV_STATE "env_state"
+// it computes policies
+#define RLH_CAP_POLICY "policy"
 
 // RLH_ABI is the version of the layouts of rings, arenas and messages, and of the link's rules.
 #define RLH_ABI "1.0"

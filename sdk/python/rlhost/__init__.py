@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from .host import Host, Run, Stats
     from .layout import PolicyLayout
     from .learning import Dataset, Learner, LearnerConfig
-    from .policies import Policy, load
+    from .network import Network
+    from .own import PolicyLearner
+    from .policies import LoadedPolicy, load
+    from .policy import Policy, PolicySpec
     from .program import ProgramError
     from .queue import Queue
     from .recording import RecordingError, record
@@ -54,11 +57,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
-    "Loan", "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "ProgramError",
-    "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Signal", "Slot", "Stale", "State", "Stats",
-    "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "VecError",
-    "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load", "make_vec",
-    "record", "serve", "sweep", "train",
+    "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
+    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Signal",
+    "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError",
+    "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
+    "make_vec", "record", "serve", "sweep", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -72,7 +75,10 @@ _HOME = {name: module for module, names in {
     "host": "Host Run Stats",
     "layout": "PolicyLayout",
     "learning": "Dataset Learner LearnerConfig",
-    "policies": "Policy load",
+    "own": "PolicyLearner",
+    "policies": "LoadedPolicy load",
+    "policy": "Policy PolicySpec",
+    "network": "Network",
     "program": "ProgramError",
     "queue": "Queue",
     "recording": "RecordingError record",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from . import pipelines
-from .policies import Policy, load
+from .policies import LoadedPolicy, load
 from .program import ask
 from .results import TrainedRun, TrainingError
 
@@ -34,16 +34,16 @@ class Evaluation:
         return f"<return {self.mean:g} ± {self.std:g} over {len(self.returns)} episodes>"
 
 
-def evaluate(policy: Policy | TrainedRun | str, env: pipelines.Env | None = None, episodes: int = 100, *, deterministic: bool = True, seed: int = 1,
+def evaluate(policy: LoadedPolicy | TrainedRun | str, env: pipelines.Env | None = None, episodes: int = 100, *, deterministic: bool = True, seed: int = 1,
              args: dict[str, Any] | None = None) -> Evaluation:
     """Plays episodes with a policy, by its most probable actions or, with deterministic=False, by drawn ones.
 
-    ``policy`` is a Policy, a run or what load takes. ``env`` is an id of Gymnasium with ``args`` for gymnasium.make, what makes an environment,
+    ``policy`` is a LoadedPolicy, a run or what load takes. ``env`` is an id of Gymnasium with ``args`` for gymnasium.make, what makes an environment,
     or None: the environment of the policy's run, played by the host. Episode i is reset with seed + i. An episode that does not end, in an
     environment without a limit, is never over: wrap it in gymnasium.wrappers.TimeLimit."""
     if env is None:
         return _by_host(policy, episodes, deterministic, seed)
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, LoadedPolicy):
         policy = load(policy)
     policy.seed(seed)
     many = [_maker(env, args or {})() for _ in range(min(episodes, 16))]
@@ -54,8 +54,8 @@ def evaluate(policy: Policy | TrainedRun | str, env: pipelines.Env | None = None
             e.close()
 
 
-def _by_host(policy: Policy | TrainedRun | str, episodes: int, deterministic: bool, seed: int) -> Evaluation:
-    of = policy.folder if isinstance(policy, (Policy, TrainedRun)) else policy
+def _by_host(policy: LoadedPolicy | TrainedRun | str, episodes: int, deterministic: bool, seed: int) -> Evaluation:
+    of = policy.folder if isinstance(policy, (LoadedPolicy, TrainedRun)) else policy
     if of is None:
         raise TypeError("the policy came from a file, which has no environment: say env=")
     told = ask(TrainingError, "eval", str(of), "--episodes", str(episodes), "--seed", str(seed), "--json")
@@ -99,7 +99,7 @@ class _Game:
         return not (terminated or truncated)
 
 
-def _play(policy: Policy, envs: list[Any], episodes: int, deterministic: bool, seed: int) -> Evaluation:
+def _play(policy: LoadedPolicy, envs: list[Any], episodes: int, deterministic: bool, seed: int) -> Evaluation:
     returns, lengths = [0.0] * episodes, [0] * episodes
     games, begun, states = [_Game(e) for e in envs], len(envs), None
     for k, g in enumerate(games):

@@ -44,6 +44,8 @@ class Policy:
     table: dict[str, Any]
     env: str
     group: int = 0  # of the environment's agents, which the policy plays
+    network: dict[str, Any] = dataclasses.field(default_factory=dict)  # its description; empty where the host knows none
+    params: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)  # shapes of its tensors, in their order
 
 
 class Stats:
@@ -118,7 +120,8 @@ class Host:
         self.published: int = c.get("published") or 0  # by learners of the component's policy before it: the newest version
         # By slot: columns that the wires let the component write in blocks of the slot's messages.
         self.grants = {slot: frozenset(columns) for slot, columns in (c.get("grants") or {}).items()}
-        self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "", p.get("group") or 0)
+        self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "", p.get("group") or 0, p.get("network") or {},
+                                       {w["name"]: tuple(w["shape"]) for w in p.get("params") or []})
                          for name, p in (c.get("policies") or {}).items()}
         self._envs: dict[str, Any] = c.get("envs") or {}
         self.log = logging.getLogger(self.name)

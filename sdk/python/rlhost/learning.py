@@ -14,6 +14,7 @@ from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
 from .device import Upload, check_device
 from .layout import Box, Discrete, PolicyLayout
+from .network import Network
 from .spec import ACTIVE
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ class Learner(Component):
     boxes = False  # a subclass that learns Box actions sets it; others are given discrete ones alone
     agents = False  # a subclass that leaves out rows in which an agent does not act (active is 0) sets it; others' agents always act
     cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
-    policy: PolicyLayout  # from begin_learning on
+    networks = False  # a subclass that learns any network of the host sets it, and gets a Network; others get a PolicyLayout
+    policy: Any  # from begin_learning on
     env_steps = 0  # learned from so far
     optimizer_steps = 0  # learn adds to it
     version = 0  # of the newest published policy
@@ -162,7 +164,7 @@ class Learner(Component):
 
     # For a subclass to override.
 
-    def begin_learning(self, policy: PolicyLayout) -> None:
+    def begin_learning(self, policy: Any) -> None:
         """Makes the network."""
         raise NotImplementedError
 
@@ -204,12 +206,13 @@ class Learner(Component):
 
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
-        self.policy = PolicyLayout.of(host, self.config.policy)
+        self.policy = Network.of(host, self.config.policy) if self.networks else PolicyLayout.of(host, self.config.policy)
         if self.policy.env.tensor(ACTIVE) and not self.agents:
             raise ValueError(f"policy {self.config.policy!r}: its agents do not always act, which this learner does not learn: want such as do")
-        self._check_inputs()
+        if isinstance(self.policy, PolicyLayout):
+            self._check_inputs()
+            self._check_core()
         self._check_actions()
-        self._check_core()
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
         self._normalised = len(self.policy.running)
@@ -298,15 +301,22 @@ class Learner(Component):
     def restore(self, state: State) -> None:
         """Continues from a snapshot of a learner with the same network."""
         self.policy.check(state.meta["network"])
-        given = self.parameters()
+        values = {}
         for name, shape in self._shapes.items():
             saved = state.tensors.get(name)
             if saved is None or saved.size != _elems(shape):
                 raise ValueError(f"the saved policy has no {name} of shape {list(shape)}")
-            _assign(given[name], saved.reshape(shape))
+            values[name] = saved.reshape(shape)
+        self._take(values)
         self.set_learner_state(state)
         self.version, self.env_steps = state.meta["policy_version"], state.meta["env_steps"]
         self.optimizer_steps, self.datasets = state.meta["optimizer_steps"], state.meta["datasets"]
+
+    def _take(self, values: Mapping[str, numpy.ndarray]) -> None:
+        """Writes a restored state into the parameters."""
+        given = self.parameters()
+        for name, value in values.items():
+            _assign(given[name], value)
 
     def stop(self) -> None:
         """Releases the newest weights."""

@@ -7,7 +7,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .policies import Policy
+    from .policies import LoadedPolicy
 
 
 class TrainingError(RuntimeError):
@@ -70,7 +70,7 @@ class TrainedRun:
             raise ImportError("frame() makes a data frame of pandas or of polars, and neither is installed; metrics() is a list of dicts") from None
         return polars.DataFrame(rows, infer_schema_length=None)
 
-    def load(self, checkpoint: str = "latest", policy: str | None = None) -> Policy:
+    def load(self, checkpoint: str = "latest", policy: str | None = None) -> LoadedPolicy:
         """The trained policy: rlhost.load of this run."""
         from .policies import load
         return load(self, checkpoint=checkpoint, policy=policy)

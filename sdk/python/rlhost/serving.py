@@ -7,19 +7,23 @@ import logging
 import os
 import queue
 import signal
+import site
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from . import _native, log, state
 from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, check_ports, doc_of, kind_of
 from .control import Refusal, Server
 from .host import Host
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .policy import Policy
 
 PROTOCOL, ABI, SDK = 2, "1.0", f"python {__version__}"
 COOKIE_KEY, COOKIE = "RLHOST_PLUGIN", "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
@@ -46,14 +50,15 @@ class EnvServer(Protocol):
         """Closes the environments."""
 
 
-def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
-    """Runs this process as a plugin: an instance of one of the kinds, or a worker of environments. Call it on the main
-    thread. It returns when the host asks the process to end.
+def serve(*kinds: type[Component], envs: EnvServer | None = None, policy: type[Policy] | None = None) -> None:
+    """Runs this process as a plugin: an instance of one of the kinds, a worker of environments, or an actor of a policy of your own, which is
+    that of the first PolicyLearner where it is not given. Call it on the main thread. It returns when the host asks the process to end.
 
     Standard output belongs to the host: it becomes standard error, which is the host's log. Ctrl-C is ignored, because
     the host hears it too and ends its plugins in order."""
     for kind in kinds:
         check_kind(kind)
+    policy = policy or _learned(kinds)
     begun_by_host()
     out = os.dup(1)
     os.dup2(2, 1)
@@ -61,6 +66,9 @@ def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
     log.begin()
     faulthandler.enable()  # the host sends SIGABRT to a plugin that has stalled
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if policy is not None:
+        from .acting import Actor
+        envs = Actor(policy)
     plugin = Plugin(kinds, envs)
     signal.signal(signal.SIGTERM, plugin.terminated)
     server = Server(plugin.call, plugin.end)
@@ -92,6 +100,17 @@ def refuse_to_run(why: str) -> NoReturn:
     """Ends the process with the status for a program not started as a plugin."""
     print(why, file=sys.stderr)
     sys.exit(2)
+
+
+def _learned(kinds: tuple[type[Component], ...]) -> type[Policy] | None:
+    """The class of the policy that the first PolicyLearner of the kinds improves."""
+    from .own import PolicyLearner
+    for kind in kinds:
+        if issubclass(kind, PolicyLearner):
+            if not hasattr(kind, "network"):
+                raise TypeError(f"{kind.__name__} does not say what it learns: network = MyPolicy, a subclass of rlhost.Policy")
+            return kind.network
+    return None
 
 
 class Plugin:
@@ -347,8 +366,21 @@ class Plugin:
     def _do_envstate(self, document: Any) -> Any:
         return self._env_call("EnvState", document)
 
+    def _do_policy(self, document: Any) -> Any:
+        return self._policy_call("Policy", document)
+
+    def _do_policyrun(self, document: Any) -> Any:
+        self._policy_call("PolicyRun", document)
+        self._started = True
+        return {}
+
+    def _policy_call(self, method: str, document: Any) -> Any:
+        if not self._envs or "policy" not in self._envs.capabilities:
+            raise Refusal("UNIMPLEMENTED", "this plugin computes no policy")
+        return self._envs.call(method, document)
+
     def _env_call(self, method: str, document: Any) -> Any:
-        if not self._envs:
+        if not self._envs or "env" not in self._envs.capabilities:
             raise Refusal("UNIMPLEMENTED", "this plugin works no environments")
         return self._envs.call(method, document)
 
@@ -372,7 +404,16 @@ def told_config(e: ConfigError) -> dict[str, str]:
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line: the end of the traceback, and its place."""
-    at = traceback.extract_tb(error.__traceback__)
+    """An exception in one line: the end of the traceback, and its last place in the user's files, else in another package's."""
+    at = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE)]
+    own = [f for f in at if not _library(f.filename)] or at
     last = traceback.format_exception_only(type(error), error)[-1].strip()
-    return f"{last} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else last
+    return f"{last} ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else last
+
+
+def _library(file: str) -> bool:
+    """Whether a file belongs to Python or to a package that was installed."""
+    return file.startswith("<") or any(os.path.abspath(file).startswith(f + os.sep) for f in (os.path.dirname(os.__file__), *site.getsitepackages()))
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep

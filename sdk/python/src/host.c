@@ -149,7 +149,11 @@ static PyObject *host_bind(PyObject *self, PyObject *args) {
     }
     free(((Host *)self)->ports);
     ((Host *)self)->ports = ports;
-    return none_or(rlh_host_bind(host, holder, sender, ports, (size_t)count, slots));
+    int err;
+    Py_BEGIN_ALLOW_THREADS // it waits for the wire's thread, which may be about to call on_frame
+    err = rlh_host_bind(host, holder, sender, ports, (size_t)count, slots);
+    Py_END_ALLOW_THREADS
+    return none_or(err);
 }
 
 // receive(timeout) returns a message, or None after the timeout or wake.

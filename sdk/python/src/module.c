@@ -228,6 +228,11 @@ static int add_constants(PyObject *module) {
         long value;
     } constants[] = {
         {"FD_WIRE", RLH_FD_WIRE},
+        {"LINK_POLICY_LOAD", RLH_LINK_POLICY_LOAD},
+        {"LINK_POLICY_ACT", RLH_LINK_POLICY_ACT},
+        {"LINK_POLICY_REPLY", RLH_LINK_POLICY_REPLY},
+        {"LINK_POLICY_GREEDY", RLH_LINK_POLICY_GREEDY},
+        {"LINK_POLICY_VALUE", RLH_LINK_POLICY_VALUE},
         {"LINK_ENV_BIND", RLH_LINK_ENV_BIND},
         {"LINK_ENV_RESET", RLH_LINK_ENV_RESET},
         {"LINK_ENV_STEP", RLH_LINK_ENV_STEP},

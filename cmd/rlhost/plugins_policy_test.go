@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// linear is a policy in Python with NumPy alone, and a learner that improves it by the gradient of its actions' log-probabilities. It counts the
+// rows of an episode in its state. Its argument bug names its mistake.
+const linear = `import os
+import time
+import numpy
+import rlhost
+
+
+class Linear(rlhost.Policy):
+    state_size = 1
+
+    def __init__(self, spec, scale=1.0, bug=""):
+        assert spec.shape == (4,) and spec.choices == 2 and spec.masks == (), spec
+        self.scale, self.bug, self.rng = scale, bug, numpy.random.default_rng(spec.seed)
+        self.weight, self.bias = numpy.zeros((4, 2), "f4"), numpy.zeros(2, "f4")
+
+    def parameters(self):
+        return {"weight": self.weight, "bias": self.bias, **({"more": self.bias[:1]} if self.bug == "more" and "rollout" in os.environ else {})}
+
+    def probabilities(self, obs):
+        logits = self.scale * obs @ self.weight + self.bias
+        return numpy.exp(logits) / numpy.exp(logits).sum(1, keepdims=True)
+
+    def act(self, obs, state, mask, greedy):
+        assert mask is None and obs.shape == (len(obs), 4) and state.shape == (len(obs), 1)
+        p, rows = self.probabilities(obs), numpy.arange(len(obs))
+        action = p.argmax(1) if greedy else (self.rng.random(len(obs)) < p[:, 1]).astype(int)
+        log_prob, value, after = numpy.log(p[rows, action]), state[:, 0], state + 1
+        if self.bug == "raise" and state.max() > 2:
+            raise RuntimeError("no idea")
+        if self.bug == "shape":
+            value = value[:, None]
+        if self.bug == "dtype":
+            action = action.astype(float)
+        if self.bug == "not a number":
+            value[1] = numpy.nan
+        if self.bug == "range":
+            action[2] = 2
+        if self.bug == "state":
+            after = None
+        if self.bug == "three":
+            return action, value, after
+        if self.bug == "hang" and state.max() > 2:
+            time.sleep(1000)
+        if self.bug == "die" and state.max() > 2:
+            os._exit(3)
+        if self.bug == "once" and state.max() > 2 and not os.path.exists("died"):
+            open("died", "w").close()
+            os._exit(3)
+        return action, log_prob, value, after
+
+
+class Reinforce(rlhost.PolicyLearner):
+    network = Linear
+
+    def learn(self, dataset):
+        obs, action, reward = dataset["obs"][:-1].reshape(-1, 4), dataset["action"].astype(int).ravel(), dataset["reward"]
+        ends = (dataset["terminated"] | dataset["truncated"]).astype(bool)
+        value = dataset["value"][:-1]
+        assert (value[1:][~ends[:-1]] == value[:-1][~ends[:-1]] + 1).all() and (value[1:][ends[:-1]] == 0).all(), "the state is not kept"
+        follows = numpy.zeros_like(reward)
+        last = numpy.zeros_like(reward[0])
+        for t in reversed(range(len(reward))):
+            follows[t] = last = reward[t] + 0.95 * last * ~ends[t]
+        gain = ((follows - follows.mean()) / follows.std()).ravel()
+        slope = (numpy.eye(2)[action] - self.net.probabilities(obs)) * gain[:, None] * dataset["valid"].ravel()[:, None]
+        self.net.weight += (2 * obs.T @ slope / len(obs)).astype("f4")
+        self.net.bias += (slope.mean(0)).astype("f4")
+        self.optimizer_steps += 1
+        return {"losses/gain": float(follows.mean())}
+
+    def learner_state(self):
+        return rlhost.State({"own": self.optimizer_steps})
+
+    def set_learner_state(self, state):
+        assert state.meta["own"] == self.datasets or state.meta["own"] > 0
+
+
+if __name__ == "__main__":
+    rlhost.serve(Reinforce)
+`
+
+// ownPolicy is a workshop with a pipeline whose policy is linear's.
+func ownPolicy(t *testing.T, keys string) *workshop {
+	w := newWorkshop(t)
+	w.write("linear.py", linear)
+	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./linear.py\"\ninterpreter = [%q]\n%s[policy.main]\nplugin = \"own\"\n", plain, w.python(), keys))
+	return w
+}
+
+// A policy in Python acts in a process of its own, learns, is saved, resumed, evaluated and exported, and its state goes from row to row.
+func TestPolicies_OfOnesOwnActLearnAndAreSaved(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "")
+	end := w.train("own.toml", "--set", "policy.main.args={ scale = 2.0 }")
+	if end.EnvSteps != 20480 || end.Reason != "env_steps" {
+		t.Fatalf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
+	}
+	if !(end.EvalReturn > 50) { // an untrained one reaches 10
+		t.Errorf("it has learned nothing: %+v", end)
+	}
+	again := w.train("--resume", "latest", "--set", "run.stop.env_steps=40960")
+	if again.EnvSteps != 40960 || !(again.EvalReturn > 50) {
+		t.Errorf("resumed, ended after %d env steps: %+v", again.EnvSteps, again)
+	}
+	w.says([]string{"eval", "latest", "--episodes", "4", "--seed", "3", "--json"}, fmt.Sprintf("%q", "greedy_returns"))
+	w.says([]string{"export", "latest", "-o", "policy.npz"}, "its program alone computes it")
+	w.fails(exitConfig, []string{"export", "latest", "--format", "onnx", "-o", "policy.onnx"}, "error[E049]", `plugin "own" alone computes its network`)
+	w.write("load.py", loadLinear)
+	out, err := exec.Command(w.python(), w.path("load.py"), w.path("policy.npz")).CombinedOutput()
+	if err != nil {
+		t.Errorf("load: %v\n%s", err, out)
+	}
+}
+
+// loadLinear loads an exported linear policy and compares what it predicts with what its class computes.
+const loadLinear = `import sys
+import numpy
+import rlhost
+from linear import Linear
+try:
+    rlhost.load(sys.argv[1])
+    sys.exit("a policy of one's own is loaded without its class")
+except ValueError as e:
+    assert "rlhost.load(..., network=MyPolicy)" in str(e), e
+loaded = rlhost.load(sys.argv[1], network=Linear)
+obs, net = numpy.random.default_rng(1).normal(size=(50, 4)).astype("f4"), loaded._policy._made
+assert net.scale == 2.0 and numpy.abs(net.weight).max() > 0.1, (net.scale, net.weight)
+actions, state = loaded.predict(obs)
+assert (actions == (2 * obs @ net.weight + net.bias).argmax(1)).all() and (state == 1).all() and {0, 1} == set(actions.tolist())
+action, state = loaded.predict(obs[0], state[0])
+assert action == actions[0] and state.tolist() == [2], (action, state)
+`
+
+// What a policy of one's own does wrong is an error that names the policy, the plugin, the reason and, where there is one, the line or the
+// environment.
+func TestPolicies_OfOnesOwnThatAnswerNonsense(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "stall = \"2s\"\nmax_restarts = 1\n")
+	for bug, want := range map[string][]string{
+		"raise":        {"error[R016]", `policy "main": plugin "own" could not act: RuntimeError: no idea (linear.py:`},
+		"shape":        {"error[R016]", "value has the shape [32, 1], want [32]"},
+		"dtype":        {"error[R016]", "action is of float64, want whole numbers"},
+		"not a number": {"error[R016]", "environment 1 at env step 0", "value is nan"},
+		"range":        {"error[R016]", "environment 2 at env step 0", "action is [2], want 0 to 1"},
+		"state":        {"error[R016]", "state is None"},
+		"three":        {"error[R016]", "act of Linear returned a tuple of 3, want (action, log_prob, value, state)"},
+		"hang":         {"error[R016]", "did not act within 2s", "linear.py"},
+		"die":          {"error[E066]", "ended with status 3", "may not be started again"},
+	} {
+		w.fails(exitFailed, []string{"train", "own.toml", "--set", fmt.Sprintf("policy.main.args={ bug = %q }", bug)}, want...)
+	}
+	w.fails(exitConfig, []string{"train", "own.toml", "--set", "policy.main.plugin=owl"}, "error[E011]", `plugin "owl" is not declared`, `did you mean "own"`)
+	w.fails(exitPlugin, []string{"train", "own.toml", "--set", "policy.main.args.scales=1"}, "unexpected keyword argument 'scales'", "the keys of args: scales")
+	w.write("linear.py", strings.Replace(linear, "    network = Linear\n", "", 1))
+	w.fails(exitPlugin, []string{"train", "own.toml"}, "Reinforce does not say what it learns: network = MyPolicy")
+}
+
+// A process that dies while it acts is replaced, and nothing is lost: what an answer depends on is the host's.
+func TestPolicies_OfOnesOwnAreStartedAgain(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "")
+	if end := w.train("own.toml", "--set", "policy.main.args.bug=once"); end.EnvSteps != 20480 {
+		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
+	}
+}
