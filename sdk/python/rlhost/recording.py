@@ -15,7 +15,7 @@ import numpy
 
 from . import pipelines
 from .evaluation import Evaluation, episode
-from .policies import Policy, load
+from .policies import LoadedPolicy, load
 from .program import environment, program
 from .results import TrainedRun
 
@@ -26,7 +26,7 @@ class RecordingError(RuntimeError):
     """A video that cannot be made: the text says why, and what helps."""
 
 
-def record(policy: Policy | TrainedRun | str, env: pipelines.Env, file: str | os.PathLike[str], episodes: int = 3, *, deterministic: bool = True,
+def record(policy: LoadedPolicy | TrainedRun | str, env: pipelines.Env, file: str | os.PathLike[str], episodes: int = 3, *, deterministic: bool = True,
            seed: int = 1, fps: float | None = None, max_steps: int = 10_000, args: Mapping[str, Any] | None = None,
            wrap: Sequence[Mapping[str, Any]] | None = None, camera: int = 0) -> Evaluation:
     """Plays episodes with a policy and writes what is seen into a file, one episode after the other. Returns how they went.
@@ -41,7 +41,7 @@ def record(policy: Policy | TrainedRun | str, env: pipelines.Env, file: str | os
     with contextlib.ExitStack() as after:
         film = _Film(os.fspath(file), fps)
         after.callback(film.abort)
-        if not isinstance(policy, Policy):
+        if not isinstance(policy, LoadedPolicy):
             policy = load(policy)
         policy.seed(seed)
         made = _drawing(env, args, wrap, camera)
