@@ -265,18 +265,24 @@ func nativeError(err error) error {
 	return &table.Error{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
 }
 
-// envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium and PettingZoo, by the Python
-// package rlhost. Its Python is RLHOST_PYTHON where that is set, else the given one, else the first of .venv/bin/python and python3.
-func envPlugins(python string) map[string]graph.PluginTable {
-	python = cmp.Or(os.Getenv("RLHOST_PYTHON"), python)
-	if python == "" {
-		python = "python3"
-		if local, err := filepath.Abs(".venv/bin/python"); err == nil {
-			if _, err := os.Stat(local); err == nil {
-				python = local
-			}
+// pythonFor returns the Python that has the package rlhost: RLHOST_PYTHON where that is set, else the given one, else the first of
+// .venv/bin/python and python3.
+func pythonFor(given string) string {
+	if python := cmp.Or(os.Getenv("RLHOST_PYTHON"), given); python != "" {
+		return python
+	}
+	if local, err := filepath.Abs(".venv/bin/python"); err == nil {
+		if _, err := os.Stat(local); err == nil {
+			return local
 		}
 	}
+	return "python3"
+}
+
+// envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium and PettingZoo, by the Python
+// package rlhost.
+func envPlugins(python string) map[string]graph.PluginTable {
+	python = pythonFor(python)
 	tables := map[string]graph.PluginTable{}
 	for _, name := range []string{"gymnasium", "pettingzoo"} {
 		t := graph.DefaultPlugin()

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
@@ -67,6 +68,7 @@ func Names() []string { return slices.Sorted(maps.Keys(plugins.Builtins())) }
 
 // Kinds returns the components, by kind.
 func Kinds(o runner.Output) map[string]func() component.Component {
+	o.Python = cmp.Or(o.Python, pythonFor(""))
 	return map[string]func() component.Component{
 		"rollout":   rolloutplugin.New,
 		"inference": inference.New,

@@ -139,6 +139,10 @@ func (l *logs) rewind(marks map[string]int64) {
 func (l *logs) close() error {
 	var errs []error
 	for _, log := range l.metrics {
+		if t, ok := log.(*tracker); ok {
+			l.report(t.close()) // of another program
+			continue
+		}
 		errs = append(errs, log.close())
 	}
 	if l.episodes != nil {

@@ -32,6 +32,8 @@ type Output struct {
 	Color    bool       // dim labels; the Output's maker must check NO_COLOR
 	// Queues returns the depths of the queues to show; nil = none. It is called on the runner's loop.
 	Queues func() []Queue
+	// Python runs what takes the logs wandb and mlflow, with the package rlhost; empty = python3.
+	Python string
 }
 
 // Queue is the fill level of a connection.

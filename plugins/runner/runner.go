@@ -29,7 +29,7 @@ const (
 
 // config is the component's table.
 type config struct {
-	Log   []string      `toml:"log" doc:"Logs of the run." range:"console, jsonl, csv, tensorboard"`
+	Log   []string      `toml:"log" doc:"Logs of the run." range:"console, jsonl, csv, tensorboard, wandb, mlflow"`
 	Every time.Duration `toml:"every" doc:"Time between two progress lines."`
 }
 
@@ -97,8 +97,8 @@ func (rn *Runner) Configure(decode func(into any) error) error {
 		return err
 	}
 	for _, name := range rn.config.Log {
-		if name != logConsole && metricsLogs[name] == nil {
-			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console, jsonl, csv and tensorboard"}
+		if name != logConsole && metricsLogs[name] == nil && !slices.Contains(trackers, name) {
+			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console, jsonl, csv, tensorboard, wandb and mlflow"}
 		}
 	}
 	if rn.config.Every < 10*time.Millisecond {
@@ -146,6 +146,8 @@ func (rn *Runner) openLogs(dir string) {
 	for _, name := range rn.config.Log {
 		if open := metricsLogs[name]; open != nil {
 			rn.log.metrics[name] = open(dir)
+		} else if slices.Contains(trackers, name) {
+			rn.log.metrics[name] = &tracker{name: name, python: cmp.Or(rn.out.Python, "python3"), dir: dir}
 		}
 	}
 	if slices.Contains(rn.config.Log, logJSONL) {

@@ -327,7 +327,7 @@ func TestKeysAreChecked(t *testing.T) {
 	}{
 		{func(*config) error { return nil }, ""},
 		{func(c *config) error { c.Log = nil; return nil }, ""},
-		{func(c *config) error { c.Log = []string{"console", "wandb"}; return nil }, "`log` has \"wandb\": use console, jsonl, csv and tensorboard"},
+		{func(c *config) error { c.Log = []string{"console", "nothing"}; return nil }, "`log` has \"nothing\": use console, jsonl, csv, tensorboard, wandb and mlflow"},
 		{func(c *config) error { c.Every = time.Millisecond; return nil }, "`every` is 1ms, want 10ms or more"},
 		{func(c *config) error { c.Every = -time.Second; return nil }, "`every` is -1s, want 10ms or more"},
 		{func(*config) error { return broken }, "broken"},
