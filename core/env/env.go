@@ -154,6 +154,13 @@ type Configured interface {
 	Configuration() string
 }
 
+// Reusing is optional for a Plugin whose environments run in processes.
+type Reusing interface {
+	// Reuse keeps up to n processes of batches that are closed for batches that are made later, until the plugin is closed. It is for who makes
+	// many batches of a few steps each, and would spend most of the time on starting processes.
+	Reuse(n int)
+}
+
 // SameInstances reports whether environments of one plugin can continue with the memory of the other's; see Configured.
 func SameInstances(a, b Plugin) bool {
 	if a.Hash() != b.Hash() {

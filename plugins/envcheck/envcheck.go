@@ -134,6 +134,9 @@ func CheckMemory(p env.Plugin, o Options) error {
 func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 	c := &checker{ctx: ctx, plugin: p, spec: p.Spec(), o: o}
 	c.o.setDefaults(&c.spec)
+	if r, ok := p.(env.Reusing); ok {
+		r.Reuse(drivers)
+	}
 	var results []Result
 	for _, k := range checks() {
 		r := Result{ID: k.id, Title: k.title}

@@ -69,7 +69,7 @@ func (e *batch) wanted() context.Context {
 // adopt makes a process create some of the batch's environments. It is killed where they are abandoned.
 func (e *batch) adopt(w *worker, span env.Span) error {
 	w.needed = context.AfterFunc(e.wanted(), w.p.Kill)
-	w.weighing.Go(func() { w.weigh(e.options.Stats) })
+	w.weigh(e.options.Stats)
 	err := w.make(e.wanted(), e.options, e.options.Envs, span)
 	if w.mail.broken() != nil && err != nil {
 		return e.newFault(env.FaultMemory, hostabi.ExportCreate, -1, w.ending())
@@ -80,13 +80,13 @@ func (e *batch) adopt(w *worker, span env.Span) error {
 	return err
 }
 
-// stopWorkers ends all processes.
+// stopWorkers gives all processes back.
 func (e *batch) stopWorkers() error {
 	errs := make([]error, len(e.workers))
 	var all sync.WaitGroup
 	for i, w := range e.workers {
 		if w != nil {
-			all.Go(func() { errs[i] = w.end() })
+			all.Go(func() { errs[i] = e.plugin.release(w) })
 		}
 	}
 	all.Wait()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,13 +19,19 @@ const weighEvery = time.Second
 // memoryGauge is the memory of all processes of environments of a component.
 const memoryGauge = "rollout/process_bytes"
 
-// weigh notes the memory that is the process's own, until the process has ended, and kills a process of a native program that has more than
-// the source's limit. A module in a process is held to that limit by the process itself.
+// weigh begins to look at the memory that is the process's own, until the process has ended or leaves its batch. A process of a native program
+// that has more than the source's limit is killed. A module in a process is held to that limit by the process itself.
 func (w *worker) weigh(stats *stat.Registry) {
+	var ctx context.Context
+	ctx, w.unweigh = context.WithCancel(context.Background())
 	var gauge *stat.Gauge
 	if stats != nil {
 		gauge = stats.Gauge(memoryGauge)
 	}
+	w.weighing.Go(func() { w.weighUntil(ctx, gauge) })
+}
+
+func (w *worker) weighUntil(ctx context.Context, gauge *stat.Gauge) {
 	limit := w.source.Memory
 	if w.source.Runtime == env.InProcess {
 		limit = 0
@@ -50,6 +57,8 @@ func (w *worker) weigh(stats *stat.Registry) {
 		}
 		select {
 		case <-w.p.Died():
+			return
+		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}

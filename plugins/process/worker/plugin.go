@@ -35,7 +35,8 @@ type plugin struct {
 	hash    string
 
 	mu     sync.Mutex
-	spare  *worker // has loaded the source, for the next batch; nil if there is none
+	spares []*worker // have loaded the source, for the next batches
+	reuse  int       // how many spares there may be of batches that are closed
 	closed bool
 }
 
@@ -54,7 +55,7 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 	if p.spec, err = loaded.Spec.Decode(); err != nil {
 		return nil, errors.Join(p.specError(err), w.end())
 	}
-	p.hash, p.spare = loaded.Hash, w
+	p.hash, p.spares = loaded.Hash, []*worker{w}
 	return p, nil
 }
 
@@ -95,6 +96,7 @@ func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoa
 	if err := p.knowsThreads(&loaded); err != nil {
 		return nil, nil, errors.Join(err, w.end())
 	}
+	w.again = loaded.Again
 	return w, &loaded, nil
 }
 
@@ -150,18 +152,60 @@ func (p *plugin) worker(ctx context.Context, name string) (*worker, error) {
 		p.mu.Unlock()
 		return nil, fmt.Errorf("%w: %w", env.ErrUnsupported, ErrClosed)
 	}
-	w := p.spare
-	p.spare = nil
+	spares := p.spares
+	p.spares = nil
 	p.mu.Unlock()
-	if w != nil && w.gone.Load() {
-		_ = w.end() // it died while it had nothing to do
-		w = nil
+	var found *worker
+	for _, w := range spares {
+		switch {
+		case w.gone.Load():
+			_ = w.end() // it died while it had nothing to do
+		case found == nil:
+			found = w
+		default:
+			_ = p.keep(w) // its place is free
+		}
 	}
-	if w != nil {
-		w.name = name
-		return w, nil
+	if found == nil {
+		return p.again(ctx, name)
 	}
-	return p.again(ctx, name)
+	found.name = name
+	return found, nil
+}
+
+// Reuse keeps processes of batches that are closed; see env.Reusing.
+func (p *plugin) Reuse(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reuse = n
+}
+
+// keep keeps a process that nobody calls for a later batch, if there is room for it, or ends it.
+func (p *plugin) keep(w *worker) error {
+	p.mu.Lock()
+	kept := !p.closed && len(p.spares) < max(p.reuse, 1)
+	if kept {
+		p.spares = append(p.spares, w)
+	}
+	p.mu.Unlock()
+	if kept {
+		return nil
+	}
+	return w.end()
+}
+
+// release takes a process from a batch that is closed: it is kept, or ends.
+func (p *plugin) release(w *worker) error {
+	p.mu.Lock()
+	reuse := p.reuse > 0
+	p.mu.Unlock()
+	if !reuse || !w.again || w.gone.Load() || w.verdict != answered || w.p.Transport.Len() > 0 {
+		return w.end()
+	}
+	if err := w.leave(); err != nil {
+		return errors.Join(err, w.end())
+	}
+	return p.keep(w)
 }
 
 // Spec returns the environment's description of itself.
@@ -187,14 +231,15 @@ func (p *plugin) Configuration() string {
 	return b.String()
 }
 
-// Close ends the process that waits for a batch. Processes of batches end with these.
+// Close ends the processes that wait for a batch. Processes of batches end with these.
 func (p *plugin) Close() error {
 	p.mu.Lock()
-	w := p.spare
-	p.spare, p.closed = nil, true
+	spares := p.spares
+	p.spares, p.closed = nil, true
 	p.mu.Unlock()
-	if w == nil {
-		return nil
+	var errs []error
+	for _, w := range spares {
+		errs = append(errs, w.end())
 	}
-	return w.end()
+	return errors.Join(errs...)
 }

@@ -79,6 +79,49 @@ func TestGymnasium_TellsNumbersAtReset(t *testing.T) {
 	}
 }
 
+// A process whose batch is closed makes the next one where the plugin is told to reuse it, of any size and mode; its traces are the same as in a new
+// process.
+func TestGymnasium_AProcessMakesABatchAfterAnother(t *testing.T) {
+	p, fresh := loadGymnasium(t, "CartPole-v1", 1), newStage(t, loadGymnasium(t, "CartPole-v1", 1), 3)
+	p.(env.Reusing).Reuse(2)
+	pid := 0
+	for _, mode := range []hostabi.Autoreset{hostabi.NextStep, hostabi.Disabled, hostabi.SameStep} {
+		d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "reused", Envs: 5, Autoreset: mode}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Reset(nil, make([]uint64, 5)); err != nil {
+			t.Fatal(err)
+		}
+		clear(d.Action())
+		if _, err := d.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if now := d.Env.(*batch).workers[0].p.PID(); pid != 0 && now != pid {
+			t.Errorf("process %d made the batch, want %d, which made the one before", now, pid)
+		}
+		pid = d.Env.(*batch).workers[0].p.PID()
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := newStage(t, p, 3)
+	if now := again.Env.(*batch).workers[0].p.PID(); now != pid {
+		t.Errorf("process %d made the batch, want %d", now, pid)
+	}
+	for step := range 60 {
+		again.play(t, 1)
+		fresh.play(t, 1)
+		if !same(again, fresh) {
+			t.Fatalf("step %d differs from a new process", step)
+		}
+	}
+	killOf(t, again.Env, 0)
+	if spans := lost(t, again.next()); fmt.Sprint(spans) != "[{0 3}]" {
+		t.Errorf("lost %v, want all", spans)
+	}
+}
+
 const slowEnv = `import gymnasium, numpy, time
 class Slow(gymnasium.Env):
     made = 0  # the first one is made to be described

@@ -37,13 +37,15 @@ type worker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it knows
 
+	again    bool // it can make other environments
 	weighing sync.WaitGroup
-	needed   func() bool // ends the watch for the end of env.Options.Wanted; nil before that begins
-	gone     atomic.Bool // its process has ended
-	selected bool        // takes part in the call
-	before   uint64      // environments that were done when the call was posted
-	done     uint64      // and when they were last looked at
-	verdict  verdict     // on its answer
+	unweigh  context.CancelFunc // ends the look at its memory; nil before that begins
+	needed   func() bool        // ends the watch for the end of env.Options.Wanted; nil before that begins
+	gone     atomic.Bool        // its process has ended
+	selected bool               // takes part in the call
+	before   uint64             // environments that were done when the call was posted
+	done     uint64             // and when they were last looked at
+	verdict  verdict            // on its answer
 	reply    hostabi.Message
 	one      [1]hostabi.Message
 	buffer   [32]hostabi.Message
@@ -331,18 +333,25 @@ func (w *worker) ending() error {
 
 // end ends the process and releases its resources.
 func (w *worker) end() error {
-	if w.needed != nil {
-		w.needed()
-	}
+	left := w.leave()
 	if !w.gone.Load() {
 		_ = w.p.Stop(w.source.runtime.Grace()) // its answer changes nothing
 	}
 	w.states.Close()
-	w.weighing.Wait()
-	err := w.p.Close()
-	if w.scratch != nil {
-		err = errors.Join(err, w.scratch.Close())
+	return errors.Join(left, w.p.Close())
+}
+
+// leave ends what the process does for its batch.
+func (w *worker) leave() (err error) {
+	if w.needed != nil {
+		w.needed()
+		w.unweigh()
+		w.weighing.Wait()
 	}
+	if w.scratch != nil {
+		err = w.scratch.Close()
+	}
+	w.needed, w.scratch, w.known, w.layout = nil, nil, map[uint64]bool{}, native.EnvScratch{}
 	return err
 }
 

@@ -40,6 +40,7 @@ class Worker:
         self._source: Any = None
         self._batch: Any = None
         self._made: dict[str, Any] = {}
+        self._bound_link = False
         self._metrics: dict[str, int] = {}
         self._files: dict[int, tuple[Any, dict[str, Column]]] = {}
         self._arrived = threading.Condition()
@@ -77,16 +78,21 @@ class Worker:
     def _load(self, document: Any) -> Any:
         self._source = self._load_source(document["use"], document.get("args"))
         self._threads = max(document.get("threads", 1), 1)
-        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash, "threads": self._threads}
+        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash, "threads": self._threads, "again": True}
 
     def _make(self, document: Any) -> Any:
         if not self._source:
             raise Refusal("FAILED_PRECONDITION", "EnvMake comes after EnvLoad")
         self.close()
+        with self._arrived:
+            self._files.clear()  # of the batch before
+        self._blocks.clear()
         envs = document["envs"]
         self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report, self._threads)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
-        self._link.bind(1, 0, [], 0)  # no slots and no arenas
+        if not self._bound_link:
+            self._link.bind(1, 0, [], 0)  # no slots and no arenas
+            self._bound_link = True
         self._made["done_at"] = self._made["text_at"] + _TEXT
         self._made["bytes"] = self._made["done_at"] + 8
         self._first = document.get("first_column", 0)
