@@ -58,15 +58,6 @@ def unpack(message: bytes) -> Any:
 _FORK = "GRPC_ENABLE_FORK_SUPPORT"
 
 
-def _grpc() -> Any:
-    """grpc without its handlers of forks, which make a child crash now and then that is forked while a call is under way, as all are that
-    an environment forks when it is made. The child does not use grpc."""
-    os.environ[_FORK] = "0"
-    import grpc
-
-    return grpc
-
-
 class Server:
     """Listens on a socket of its own in the folder that the host names. call(method, document) runs on the server's
     threads and returns a document; end is called when the host asks the process to end."""
@@ -74,7 +65,10 @@ class Server:
     def __init__(self, call: Callable[[str, Any], Any], end: Callable[[], None]):
         from concurrent import futures
 
-        grpc = _grpc()
+        # gRPC's handlers of forks make a child crash now and then that is forked while a call is under way, as all are that an environment
+        # forks when it is made. The child does not use gRPC.
+        os.environ[_FORK] = "0"
+        import grpc
 
         def control(method: str) -> Callable[[bytes, Any], bytes]:
             def run(message: bytes, context: Any) -> bytes:
