@@ -27,10 +27,16 @@ func describe(*Instance) error { return nil }
 // prepared returns a module of a guest that was started once.
 func prepared(t testing.TB, g wasmtest.Guest) *Module {
 	t.Helper()
+	return preparedFrom(t, g, env.Source{})
+}
+
+// preparedFrom is prepared with what a source says of the module.
+func preparedFrom(t testing.TB, g wasmtest.Guest, source env.Source) *Module {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e, err := engine.New(engine.Options{Config: wazero.NewRuntimeConfig(), Imports: Imports, Log: log})
 	must(t, err)
-	file, content, err := module.Read("guest.wasm", g.Bytes(), env.Source{}, module.Environments, module.DefaultMaxFileBytes)
+	file, content, err := module.Read("guest.wasm", g.Bytes(), source, module.Environments, module.DefaultMaxFileBytes)
 	must(t, err)
 	code, err := e.Compile(t.Context(), &engine.Job{Path: file.Path, File: content, Code: file.Metered.Code, Limits: file.Config})
 	must(t, err)
