@@ -22,6 +22,26 @@ const (
 	nowhere   = 0xfffffff0
 )
 
+// The numbers are those of the specification of WASI preview 1.
+func TestFiles_NumbersAreThoseOfWASI(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		got, want uint64
+	}{
+		{"success", wasiOK, 0}, {"badf", wasiBadFD, 8}, {"fault", wasiFault, 21}, {"inval", wasiInval, 28}, {"isdir", wasiIsDir, 31}, {"mfile", wasiTooMany, 33}, {"noent", wasiNoEntry, 44},
+		{"nosys", wasiNoSys, 52}, {"notdir", wasiNotDir, 54}, {"rofs", wasiReadOnly, 69}, {"notcapable", wasiNotCapable, 76},
+		{"character_device", characterDevice, 2}, {"directory", fileDir, 3}, {"regular_file", fileBytes, 4}, {"dirent", direntBytes, 24},
+		{"oflags creat", openCreate, 1}, {"oflags directory", openDir, 2}, {"oflags trunc", openTrunc, 8}, {"rights fd_write", rightWrite, 1 << 6},
+		// fd_read, fd_seek, fd_tell, path_open, fd_readdir, path_readlink, path_filestat_get, fd_filestat_get
+		{"rights", rightsRead, 0x24e026},
+		{"descriptors", maxOpen, 64}, {"bytes of a path", maxPath, 4096},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %d, want %d", c.name, c.got, c.want)
+		}
+	}
+}
+
 // disk calls WASI as a guest with a folder of data does.
 type disk struct {
 	t *testing.T
