@@ -1,13 +1,15 @@
 package env
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-import (
-	"fmt"
-	"slices"
-)
+// CodeMany is the code of the error that a batch has more environments than the description allows.
+const CodeMany = "E094"
 
 // maxBatch bounds the environments of one batch.
 const maxBatch = 1 << 20
@@ -25,7 +27,8 @@ func (o *Options) Check(spec *hostabi.EnvSpec, instances int) error {
 		if instances > 1 {
 			where = " in each process"
 		}
-		return unsupported("%d environments%s, %s takes 1 to %d: give it fewer (envs), or raise max_envs of its description", each, where, spec.Name, min(spec.MaxEnvs, maxBatch))
+		return &table.Error{Code: CodeMany, Place: o.Name, Reason: fmt.Sprintf("%d environments%s, %s takes 1 to %d", each, where, spec.Name, min(spec.MaxEnvs, maxBatch)),
+			Help: "give it fewer (envs), or raise max_envs of its description", Err: ErrUnsupported}
 	}
 	if o.Autoreset&spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
 		return unsupported("autoreset %v, %s offers modes %#x", o.Autoreset, spec.Name, uint32(spec.Autoreset))

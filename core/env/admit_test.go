@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -44,7 +45,12 @@ func TestCheckOptions(t *testing.T) {
 		{"no mode", bounded, 1, 0, 1, "offers modes"},
 	} {
 		o := Options{Name: "x", Envs: c.envs, Autoreset: c.autoreset}
-		refused(t, c.what, o.Check(c.spec, c.instances), c.want)
+		err := o.Check(c.spec, c.instances)
+		refused(t, c.what, err, c.want)
+		var coded *table.Error
+		if many := strings.Contains(c.want, "takes 1 to"); errors.As(err, &coded) != many || many && (coded.Code != CodeMany || coded.Help == "") {
+			t.Errorf("%s: %v, want the code %s where there are too many", c.what, err, CodeMany)
+		}
 	}
 }
 

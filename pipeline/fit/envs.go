@@ -38,6 +38,21 @@ func (l *Loaded) checkMapped(c *graph.Report) {
 	}
 }
 
+// checkBatches checks that no batch has more environments than the description allows.
+func (l *Loaded) checkBatches(c *graph.Report) {
+	for _, x := range l.parts {
+		if !x.makesBlocks() {
+			continue
+		}
+		e, many := l.graph.Env(x.Env), (*table.Error)(nil)
+		o := env.Options{Envs: x.shape().Envs, Autoreset: x.spec.PickAutoreset()}
+		if errors.As(o.Check(&x.spec, e.Table.Workers), &many) {
+			c.Add(many.Code, e.UseAt, fmt.Sprintf("lower envs of %q or raise its splits, or raise max_envs of the description", x.Name),
+				"env %q: each split of %q has %s", x.Env, x.Name, many.Reason)
+		}
+	}
+}
+
 // checkColumns checks that blocks of trajectories have the columns that the components to which they come say they look at.
 func (l *Loaded) checkColumns(c *graph.Report) {
 	for i := range l.graph.Wires {

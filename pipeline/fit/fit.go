@@ -40,6 +40,7 @@ func (l *Loaded) Check(limit int64, whose string, c *graph.Report) {
 	l.checkDoubts(c)
 	l.checkEnds(c)
 	l.checkLimits(c)
+	l.checkBatches(c)
 	l.checkMapped(c)
 	l.checkColumns(c)
 	l.checkMemory(limit, whose, c)

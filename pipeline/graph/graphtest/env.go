@@ -25,6 +25,7 @@ type Described struct {
 	Turns  bool // its agents do not act in all rows
 	Box    bool // its action is a number and not a choice
 	Free   bool // and without bounds
+	Most   int  // environments of a batch; 0 = no limit
 }
 
 // Spec returns one of those observations and two actions.
@@ -39,7 +40,7 @@ func (d Described) Spec() hostabi.EnvSpec {
 	if d.Free {
 		act.Flags |= hostabi.TensorNoHigh
 	}
-	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, Args: d.Args, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
+	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, Args: d.Args, EpisodeLimit: d.Limit, MaxEnvs: d.Most, Tensors: []hostabi.Tensor{act, obs}}
 	if d.Turns {
 		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
 	}
@@ -109,6 +110,8 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}, 1 << 32}, nil
 	case "./small.wasm":
 		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}, 64 << 20}, nil
+	case "./few.wasm":
+		return Described{Obs: 4, Limit: 200, Most: 12}, nil
 	case "./future.wasm":
 		return nil, &table.Error{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
 	case "./text.wasm":
