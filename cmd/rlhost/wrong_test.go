@@ -185,7 +185,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 func TestLoad_NamesErrorsInADescription(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
-	const correct = "correct what the guest's rl_describe writes, or its arguments; rlhost explain E018 says where each SDK has it"
+	const correct = "correct the fields of RL_ENV, or what rl_describe writes without the SDK, or the arguments"
 	for wrong, want := range map[string]table.Error{
 		"FLAGS": {Code: module.CodeDescription, Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is RL_TENSOR_AT_T (0x2)", Help: correct},
 		"STATE": {Code: module.CodeFuture, Reason: "needs a later host than this rlhost, which speaks ABI 1.0: it needs feature 4",

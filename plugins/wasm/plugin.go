@@ -169,7 +169,7 @@ func describeError(f *module.File, reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
-	code, help := module.CodeDescription, "correct what the guest's rl_describe writes, or its arguments; rlhost explain E018 says where each SDK has it"
+	code, help := module.CodeDescription, f.Language.Describes()
 	switch {
 	case errors.Is(err, hostabi.ErrTooOld):
 		code, help = module.CodeFuture, fmt.Sprintf("update rlhost, or build the guest for ABI %v", hostabi.EnvABI)

@@ -35,13 +35,13 @@ func decode(path string, file []byte) (*meter.Module, *table.Error) {
 	}
 	m, err := meter.Decode(file)
 	if err != nil {
-		return nil, moduleError(path, err)
+		return nil, moduleError(path, file, err)
 	}
 	return m, nil
 }
 
 // moduleError returns the error for a module that meter refused.
-func moduleError(path string, err error) *table.Error {
+func moduleError(path string, file []byte, err error) *table.Error {
 	e := &table.Error{Code: CodeFormat, Place: path, Reason: err.Error(), Help: "build or copy the file again", Err: err}
 	var reserved meter.ErrReserved
 	if errors.As(err, &reserved) {
@@ -60,21 +60,9 @@ func moduleError(path string, err error) *table.Error {
 	case errors.Is(found.Kind, meter.ErrFeature):
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
-		e.Help = "build it without" + without[found.What] + "; WebAssembly 2.0 with SIMD and bulk memory is there"
+		e.Help = "build it without" + languageOf(file).without(found.What) + "; WebAssembly 2.0 with SIMD and bulk memory is there"
 	}
 	return e
-}
-
-// without says how a module is built without a feature, in the languages whose compilers write it.
-var without = map[string]string{
-	"exception handling":          `, in C++ with -fno-exceptions, in Rust with panic = "abort"`,
-	"tail calls":                  ", in C and C++ with -mno-tail-call, in Rust with -C target-feature=-tail-call",
-	"relaxed SIMD":                ", in C and C++ with -mno-relaxed-simd, in Rust with -C target-feature=-relaxed-simd",
-	"atomic operations (threads)": ", in C and C++ without -pthread and -matomics, in Rust without the target feature atomics",
-	"shared memory (threads)":     ", in C and C++ without -pthread and --shared-memory, in AssemblyScript without --sharedMemory",
-	"several memories":            ", in C and C++ with -mno-multimemory, in Rust with -C target-feature=-multimemory",
-	"64-bit memory":               ": for wasm32, in C and C++ with --target=wasm32, in Rust for wasm32-unknown-unknown",
-	"garbage-collected types":     ", in a language that brings its own collector, such as Go or AssemblyScript, or that needs none",
 }
 
 // notModule says what a file that does not begin like a core module is, and what to do.

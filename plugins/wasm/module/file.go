@@ -54,6 +54,7 @@ type File struct {
 	MemoryMin uint64        // in bytes
 	MemoryMax uint64        // as the module declares it, or addressable
 	Layout    Layout
+	Language  Language
 
 	exports map[string]bool    // functions that it exports
 	imports map[[2]string]bool // functions that it imports, by module and name
@@ -120,11 +121,11 @@ func meterFile(path string, content []byte, m *meter.Module, c env.Source, a *AB
 	a.optional(m, c.Grants)
 	metered, err := m.Rewrite()
 	if err != nil {
-		return nil, moduleError(path, err)
+		return nil, moduleError(path, content, err)
 	}
 	sum, own := sha256.Sum256(content), m.Memories[0]
 	f := &File{Path: path, Hash: hex.EncodeToString(sum[:]), Config: c, Args: renderArgs(c.Args), ABI: a, Metered: metered,
-		MemoryMin: uint64(own.Min) * linear.WasmPage, MemoryMax: linear.Addressable, Layout: layoutOf(m, metered),
+		MemoryMin: uint64(own.Min) * linear.WasmPage, MemoryMax: linear.Addressable, Layout: layoutOf(m, metered), Language: languageOf(content),
 		exports: map[string]bool{}, imports: map[[2]string]bool{}}
 	if own.HasMax {
 		f.MemoryMax = min(uint64(own.Max)*linear.WasmPage, linear.Addressable)

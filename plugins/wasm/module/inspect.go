@@ -82,7 +82,7 @@ func Inspect(path string) (*Report, error) {
 	r.symbols(m, a)
 	found := check(path, m, a.grants, a)
 	if metered, err := m.Rewrite(); err != nil {
-		found = append(found, moduleError(path, err))
+		found = append(found, moduleError(path, file, err))
 	} else {
 		r.Features, r.Snapshots = metered.Features, metered.State
 		if metered.Outside != "" {
