@@ -56,7 +56,7 @@ func reading(t *testing.T) *Plugin {
 	return load(t, newRuntime(t), "reader.wasm", reader().Bytes(), env.Source{Data: dir, Args: map[string]string{"level": "1"}})
 }
 
-// read makes steps from row t on and returns what they have read.
+// read makes steps from row t on and returns the bytes.
 func read(t *testing.T, e *Env, b env.Block, from, n int) (text string) {
 	t.Helper()
 	must(t, e.Bind(b))

@@ -22,7 +22,7 @@ const (
 	nowhere   = 0xfffffff0
 )
 
-// The numbers are those of the specification of WASI preview 1.
+// The numbers stand in the specification of WASI preview 1.
 func TestFiles_NumbersAreThoseOfWASI(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -111,7 +111,7 @@ func (d *disk) vectors(sizes ...uint32) {
 	clear(d.View(bufferAt, at-bufferAt))
 }
 
-// read reads into buffers of those sizes, and returns what they have.
+// read reads into buffers of those sizes, and returns their contents.
 func (d *disk) read(fd uint64, sizes ...uint32) string {
 	d.t.Helper()
 	d.vectors(sizes...)

@@ -77,7 +77,7 @@ type way struct {
 	how      string
 }
 
-// ways are those of the languages whose compilers write a feature.
+// ways has, for each feature, the languages whose compilers write it.
 var ways = map[string][]way{
 	"exception handling":          {{"C++", C, "with -fno-exceptions"}, {"Rust", Rust, `with panic = "abort"`}},
 	"tail calls":                  {{"C and C++", C, "with -mno-tail-call"}, {"Rust", Rust, "with -C target-feature=-tail-call"}},
