@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
     )
     from .arena import Arena, Column, Lease, Loan, Trajectory
+    from .collecting import collect
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
     from .evaluation import Evaluation, evaluate
     from .handle import handle_arena, handle_block, handle_generation
@@ -58,10 +59,10 @@ __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
     "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
-    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Signal",
-    "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns", "TrainingError",
-    "Trajectory", "VecError", "VectorEnv", "decode", "evaluate", "handle_arena", "handle_block", "handle_generation", "load",
-    "make_vec", "record", "serve", "sweep", "train",
+    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run",
+    "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
+    "TrainingError", "Trajectory", "VecError", "VectorEnv", "collect", "decode", "evaluate", "handle_arena",
+    "handle_block", "handle_generation", "load", "make_vec", "record", "serve", "sweep", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -69,6 +70,7 @@ __all__ = [
 _HOME = {name: module for module, names in {
     "_native": "Closed Error Exhausted Foreign Message NotCommitted OutOfRange Refused Stale TimedOut",
     "arena": "Arena Column Lease Loan Trajectory",
+    "collecting": "collect",
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
     "evaluation": "Evaluation evaluate",
     "handle": "handle_arena handle_block handle_generation",

@@ -59,7 +59,8 @@ def _quiet(policy: Policy) -> contextlib.AbstractContextManager[Any]:
     if not is_module(policy):
         return contextlib.nullcontext()
     import torch
-    return torch.no_grad()
+    quiet: contextlib.AbstractContextManager[Any] = torch.no_grad()
+    return quiet
 
 
 def _given(policy: Policy, array: numpy.ndarray) -> Any:

@@ -46,7 +46,7 @@ def evaluate(policy: LoadedPolicy | TrainedRun | str, env: pipelines.Env | None 
     if not isinstance(policy, LoadedPolicy):
         policy = load(policy)
     policy.seed(seed)
-    many = [_maker(env, args or {})() for _ in range(min(episodes, 16))]
+    many = [maker(env, args or {})() for _ in range(min(episodes, 16))]
     try:
         return _play(policy, many, episodes, deterministic, seed)
     finally:
@@ -62,7 +62,7 @@ def _by_host(policy: LoadedPolicy | TrainedRun | str, episodes: int, determinist
     return Evaluation(json.loads(told)["greedy_returns" if deterministic else "sampled_returns"])
 
 
-def _maker(env: pipelines.Env, args: dict[str, Any]) -> Callable[[], Any]:
+def maker(env: pipelines.Env, args: dict[str, Any]) -> Callable[[], Any]:
     if callable(env):
         return lambda: env(**args)
     use = pipelines.use(env)
@@ -73,7 +73,7 @@ def _maker(env: pipelines.Env, args: dict[str, Any]) -> Callable[[], Any]:
     return Maker(name, args).make
 
 
-class _Game:
+class Game:
     """One environment, and the episode that it plays."""
 
     def __init__(self, env: Any):
@@ -94,14 +94,15 @@ class _Game:
 
     def step(self, action: Any) -> bool:
         """Takes an action, and returns whether the episode goes on."""
-        self.obs, reward, terminated, truncated, self.info = self.env.step(action)
-        self.total, self.length, self.starts = self.total + float(reward), self.length + 1, False
-        return not (terminated or truncated)
+        self.obs, reward, self.terminated, self.truncated, self.info = self.env.step(action)
+        self.reward = float(reward)
+        self.total, self.length, self.starts = self.total + self.reward, self.length + 1, False
+        return not (self.terminated or self.truncated)
 
 
 def _play(policy: LoadedPolicy, envs: list[Any], episodes: int, deterministic: bool, seed: int) -> Evaluation:
     returns, lengths = [0.0] * episodes, [0] * episodes
-    games, begun, states = [_Game(e) for e in envs], len(envs), None
+    games, begun, states = [Game(e) for e in envs], len(envs), None
     for k, g in enumerate(games):
         g.begin(k, seed + k)
     while games:
@@ -121,16 +122,19 @@ def _play(policy: LoadedPolicy, envs: list[Any], episodes: int, deterministic: b
     return Evaluation(returns, lengths)
 
 
-def episode(policy: Policy, env: Any, seed: int, deterministic: bool, most: int, show: Callable[[Any], None]) -> tuple[float, int]:
+def episode(policy: LoadedPolicy, env: Any, seed: int, deterministic: bool, most: int, show: Callable[[Any], None],
+            note: Callable[[dict[str, Any], tuple[Any, ...], Game], None] | None = None) -> tuple[float, int]:
     """Plays one episode of at most so many steps, and returns its return and length. show is called with the environment at the beginning, and
-    after each step that it draws the end of."""
-    game, state = _Game(env), None
+    after each step that it draws the end of. note is called with what was observed before each step, the parts of its action, and the game."""
+    game, state = Game(env), None
     game.begin(0, seed)
     show(env)
     while game.length < most:
         action, state = policy.predict(_stacked([game.parts()]), state, [game.starts], deterministic, _masks([game]))
-        parts = action if isinstance(action, tuple) else (action,)
+        parts, before = action if isinstance(action, tuple) else (action,), game.parts() if note else {}
         goes_on = game.step(_action(env.action_space, iter([a[0] for a in parts])))
+        if note:
+            note(before, tuple(a[0] for a in parts), game)
         if goes_on or not getattr(env, "begins_at_once", False):
             show(env)
         if not goes_on:
@@ -148,7 +152,7 @@ def _row(part: Any) -> Any:
     return part if isinstance(part, str) else numpy.atleast_1d(part)
 
 
-def _masks(games: list[_Game]) -> Any:
+def _masks(games: list[Game]) -> Any:
     rows = [g.mask() for g in games]
     if rows[0] is None:
         return None

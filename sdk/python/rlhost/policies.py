@@ -132,7 +132,7 @@ class _Own:
         before = numpy.zeros((rows, self.state_size), numpy.float32) if state is None else numpy.atleast_2d(numpy.asarray(state, numpy.float32))
         masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self._spec.actions) - 1)
         a = ask(self._made, self._spec, entered, before, [None if m is None else numpy.atleast_2d(m) != 0 for m in masks], rng is None)
-        actions = tuple(self._placed(i, x) for i, x in enumerate(a.actions))
+        actions: tuple[Any, ...] = tuple(self._placed(i, x) for i, x in enumerate(a.actions))
         if single:
             actions = tuple(int(x[0]) if x.ndim == 1 else x[0] for x in actions)
         return actions if len(actions) > 1 else actions[0], a.state[0] if single else a.state
