@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner vector wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist wheel test-wheel kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist wheel test-wheel test-pythons kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -216,6 +216,10 @@ dist:
 # The wheels of the package for Python, for both architectures.
 wheel: tools
 	@sdk/python/wheel.sh
+
+# The package's own tests under each Python from 3.10 to 3.14 that is found: two minutes each.
+test-pythons:
+	@sdk/python/interpreters.sh
 
 # The wheel of this machine in a fresh environment without a compiler: from pip install to a policy that plays.
 test-wheel: tools
