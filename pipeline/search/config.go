@@ -90,9 +90,9 @@ func (c *Config) Complete(envSteps uint64) error {
 	var errs faults
 	c.EnvSteps = cmp.Or(c.EnvSteps, envSteps)
 	c.Sampler = cmp.Or(c.Sampler, c.likelySampler())
-	errs.word("method", c.Method, None, Halving, ASHA, Median, ByProgram)
-	errs.word("sampler", c.Sampler, Grid, Random, Sobol, ByProgram)
-	errs.word("goal", c.Goal, Max, Min)
+	errs.word("method", c.Method, slices.Sorted(maps.Keys(methods)))
+	errs.word("sampler", c.Sampler, append(slices.Sorted(maps.Keys(samplers)), ByProgram))
+	errs.word("goal", c.Goal, []string{Max, Min})
 	errs.between("episodes", c.Episodes, 0, 1_000_000)
 	errs.between("seeds", c.Seeds, 1, maxSeeds)
 	errs.between("batch", c.Batch, 1, maxSeeds)
@@ -233,7 +233,7 @@ func (f *faults) missing(key, help string) {
 	*f = append(*f, &table.Error{Code: "E004", Key: key, Reason: "is missing", Help: help})
 }
 
-func (f *faults) word(key, value string, words ...string) {
+func (f *faults) word(key, value string, words []string) {
 	if !slices.Contains(words, value) {
 		*f = append(*f, &table.Error{Code: "E010", Key: key, Reason: fmt.Sprintf("is %q", value), Help: table.DidYouMean(value, "%q", "choose", words)})
 	}

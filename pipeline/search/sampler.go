@@ -14,19 +14,20 @@ type Sampler interface {
 	Ask(h *History, trial, place int) (Point, error)
 }
 
+// samplers make a configuration's sampler, by its name; the program is made elsewhere.
+var samplers = map[string]func(c *Config) Sampler{
+	Grid:   func(c *Config) Sampler { return grid{c} },
+	Random: func(c *Config) Sampler { return random{c} },
+	Sobol:  func(c *Config) Sampler { return sobol{c} },
+}
+
 // newSampler returns the sampler of a configuration.
 func newSampler(c *Config, program Sampler) (Sampler, error) {
-	switch c.Sampler {
-	case Grid:
-		return grid{c}, nil
-	case Random:
-		return random{c}, nil
-	case Sobol:
-		return sobol{c}, nil
-	case ByProgram:
-		if program != nil {
-			return program, nil
-		}
+	if made := samplers[c.Sampler]; made != nil {
+		return made(c), nil
+	}
+	if c.Sampler == ByProgram && program != nil {
+		return program, nil
 	}
 	return nil, fmt.Errorf("there is no sampler %q", c.Sampler)
 }
