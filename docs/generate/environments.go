@@ -139,7 +139,11 @@ const pythonIntro = "`use = \"gymnasium:ID\"` runs an environment of Gymnasium, 
 	"Their `args` go to `gymnasium.make`, but for two of `gymnasium:`.\n" +
 	"`drop = [\"mission\"]` leaves parts of a Dict observation out.\n" +
 	"`gym_wrap = [\"minigrid.wrappers:ImgObsWrapper\"]` lists wrappers of Gymnasium, the innermost first; a table such as\n" +
-	"`{ use = \"gymnasium.wrappers:FrameStackObservation\", stack_size = 4 }` has a wrapper's arguments."
+	"`{ use = \"gymnasium.wrappers:FrameStackObservation\", stack_size = 4 }` has a wrapper's arguments.\n\n" +
+	"`workers` processes share the environments of a split, and `threads` of each process step them side by side.\n" +
+	"Workers of one split wait for each other in each step; in mode async, more `splits` with one worker each do not.\n" +
+	"A process that has more memory than `limits.memory` is replaced, which counts toward `max_restarts`;\n" +
+	"`rlhost status` says how much memory they have."
 
 const wrappersIntro = "The key `wrap` of an environment is a list of tables, each with one of these keys.\n" +
 	"The first one is next to the environment, and the policy sees the output of the last one."
