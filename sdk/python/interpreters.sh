@@ -24,17 +24,18 @@ for python in $found; do
   version=$("$python" -c 'import platform; print(platform.python_version())')
   own=$root/.cache/pythons/$version
   [ -x "$own/bin/python" ] || "$python" -m venv "$own" || exit 1
-  if ! "$own/bin/python" -m pip install --quiet --disable-pip-version-check "setuptools>=77" numpy gymnasium pettingzoo safetensors grpcio tqdm imageio-ffmpeg ale-py pygame-ce >"$own/pip.txt" 2>&1 ||
+  if ! "$own/bin/python" -m pip install --quiet --disable-pip-version-check "setuptools>=77" numpy gymnasium pettingzoo safetensors grpcio tqdm optuna imageio-ffmpeg ale-py pygame-ce >"$own/pip.txt" 2>&1 ||
     ! "$own/bin/python" sdk/python/installed.py --install >>"$own/pip.txt" 2>&1; then
     echo "Python $version: what the tests need cannot be installed: $(tail -1 "$own/pip.txt")"
     failed=1
     continue
   fi
   start=$SECONDS
-  (cd sdk/python/tests && PATH=$root/.cache/pythons/bin:$PATH GRPC_VERBOSITY=ERROR PYTHONDONTWRITEBYTECODE=1 "$own/bin/python" -m unittest discover -p 'test_*.py') >"$own/tests.txt" 2>&1
+  # A shell that runs in the background has its programs ignore Ctrl-C, which some tests press.
+  (cd sdk/python/tests && PATH=$root/.cache/pythons/bin:$PATH GRPC_VERBOSITY=ERROR PYTHONDONTWRITEBYTECODE=1 env --default-signal=INT "$own/bin/python" -m unittest discover -p 'test_*.py') >"$own/tests.txt" 2>&1
   status=$?
   [ $status = 0 ] || failed=1
-  echo "Python $version: $(grep -E '^Ran ' "$own/tests.txt" | tail -1), $(tail -1 "$own/tests.txt"), $((SECONDS - start)) s, NumPy $("$own/bin/python" -c 'import numpy; print(numpy.__version__)')"
+  echo "Python $version: $(grep -E '^Ran ' "$own/tests.txt" | tail -1), $(grep -E "^(OK|FAILED)" "$own/tests.txt" | tail -1), $((SECONDS - start)) s, NumPy $("$own/bin/python" -c 'import numpy; print(numpy.__version__)')"
   [ $status = 0 ] || grep -E '^(FAIL|ERROR): ' "$own/tests.txt"
 done
 exit $failed
