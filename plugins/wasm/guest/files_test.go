@@ -206,6 +206,19 @@ func TestFiles_DescriptorsAreTheLowestThatAreFree(t *testing.T) {
 	d.want(wasiOK, "fd_close", dataFD+maxOpen)
 }
 
+// A guest that opens and closes again and again takes no more of the host.
+func TestFiles_ClosedDescriptorsTakeNothing(t *testing.T) {
+	d := newDisk(t)
+	kept := d.opened("maps")
+	for range 1000 {
+		d.want(wasiOK, "fd_close", d.opened("z.bin"))
+	}
+	if n := len(d.host.files); n != 2 {
+		t.Errorf("the host keeps %d descriptors, want 2", n)
+	}
+	d.want(wasiOK, "fd_close", kept)
+}
+
 func TestFiles_Read(t *testing.T) {
 	d := newDisk(t)
 	fd, other, folder := d.opened("maps/a.txt"), d.opened("maps/a.txt"), d.opened("maps")
