@@ -285,3 +285,21 @@ func distance(a, b component.State) (d float64) {
 	}
 	return d
 }
+
+// A network and a loss of one's own in PyTorch learn, in the file of the example.
+func TestPeers_APolicyOfOnesOwnLearns(t *testing.T) {
+	t.Parallel()
+	w := torch(t, "short_ppo.py", "")
+	path, err := filepath.Abs("../../examples/plugins/pytorch-policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%s[plugin.own]\npath = \"SCRIPT\"\ninterpreter = [%q]\nstart = \"2m\"\n[policy.main]\nplugin = \"own\"\n", plain, os.Getenv("RLHOST_TORCH"))
+	w.write("own.toml", strings.Replace(text, "SCRIPT", filepath.Join(path, "ppo.py"), 1))
+	w.reaches(300, 200_000, "own.toml", "--set", "train.mode=async")
+	memory := strings.NewReplacer("SCRIPT", filepath.Join(path, "recurrent.py"), "cartpole@1", "memory@1", `"fast"`, `"general"`, "20480", "51200").Replace(text)
+	w.write("memory.toml", memory)
+	if end := w.train("memory.toml"); !(end.EvalReturn > 0.9) {
+		t.Errorf("a GRU of one's own remembers %v of 1", end.EvalReturn)
+	}
+}

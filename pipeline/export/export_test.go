@@ -254,6 +254,63 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 	}
 }
 
+// peerText is samples of a network for a program in Python.
+func peerText(t *testing.T, n *policy.Network, s *Samples) []byte {
+	t.Helper()
+	var names []string
+	for _, p := range n.Params() {
+		names = append(names, p.Name)
+	}
+	given := map[string]any{"obs": s.Obs, "inputs": n.Inputs, "log_prob": s.LogProb, "value": s.Value,
+		"state": s.State, "next_state": s.StateOut, "names": names}
+	var actions []any
+	for k, a := range s.Actions {
+		actions = append(actions, map[string]any{"mask": numbers(a.Mask), "counts": n.Policy[k].Counts(), "chosen": a.Chosen, "given": a.Given,
+			"start": n.Policy[k].Start, "squash": n.Policy[k].Gaussian != nil && n.Policy[k].Gaussian.Squash != head.Free})
+	}
+	given["actions"] = actions
+	text, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Each of the host's layers, cores, inputs and distributions computes the same in PyTorch, by the same names, and has gradients there.
+func TestPeers_TorchComputesWhatTheHostDoes(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("RLHOST_TORCH")
+	if python == "" {
+		t.Skip("RLHOST_TORCH is not set: make test-peers")
+	}
+	all := networks()
+	all["privileged"] = privileged()
+	for name, n := range all {
+		for _, masked := range []bool{false, true} {
+			if !masked && name != "fast" && name != "joint" {
+				continue // a process each: seconds
+			}
+			t.Run(fmt.Sprintf("%s masks=%t", name, masked), func(t *testing.T) {
+				p, s := sample(t, n, masked, 2_000)
+				file, err := Encode(NumPy, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := t.TempDir()
+				if err := os.WriteFile(filepath.Join(dir, "policy.npz"), file, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				c := exec.Command(python, "testdata/torch_peer.py", dir)
+				c.Stdin = bytes.NewReader(peerText(t, &n, s))
+				out, err := c.CombinedOutput()
+				if t.Logf("%s", out); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes plays the files to the programs that they are for. RLHOST_PEERS
 // names a Python that has NumPy and onnxruntime.
 func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
@@ -278,18 +335,7 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				given := map[string]any{"obs": s.Obs, "inputs": n.Inputs, "log_prob": s.LogProb, "value": s.Value,
-					"state": s.State, "next_state": s.StateOut}
-				var actions []any
-				for k, a := range s.Actions {
-					actions = append(actions, map[string]any{"mask": numbers(a.Mask), "counts": n.Policy[k].Counts(), "chosen": a.Chosen, "given": a.Given,
-						"squash": n.Policy[k].Gaussian != nil && n.Policy[k].Gaussian.Squash != head.Free})
-				}
-				given["actions"] = actions
-				text, err := json.Marshal(given)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := peerText(t, &n, s)
 				c := exec.Command(python, "testdata/peer.py", dir)
 				c.Stdin = bytes.NewReader(text)
 				if out, err := c.CombinedOutput(); err != nil {

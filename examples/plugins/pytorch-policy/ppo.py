@@ -8,23 +8,26 @@ import rlhost
 
 
 class Net(rlhost.Policy, nn.Module):
-    """Two heads on one trunk, for one Discrete action."""
+    """An actor and a critic of their own layers, for one Discrete action."""
 
     def __init__(self, spec, hidden=64):
         super().__init__()
-        width = torch.Size(spec.shape).numel()
-        self.trunk = nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh())
-        self.actor, self.critic = nn.Linear(hidden, spec.choices), nn.Linear(hidden, 1)
-        for layer, gain in ((self.trunk[0], 2**0.5), (self.trunk[2], 2**0.5), (self.actor, 0.01), (self.critic, 1.0)):
-            nn.init.orthogonal_(layer.weight, gain)
+        self.actor, self.critic = (self.layers(spec, hidden, *head) for head in ((spec.choices, 0.01), (1, 1.0)))
+
+    @staticmethod
+    def layers(spec, hidden, outputs, gain):
+        net = nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(spec.shape).numel(), hidden), nn.Tanh(),
+                            nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
+        for layer, scale in ((net[1], 2**0.5), (net[3], 2**0.5), (net[5], gain)):
+            nn.init.orthogonal_(layer.weight, scale)
             nn.init.zeros_(layer.bias)
+        return net
 
     def forward(self, obs, mask):
-        x = self.trunk(obs.flatten(1).float())
-        logits = self.actor(x)
+        logits = self.actor(obs.float())
         if mask is not None:
             logits = logits.masked_fill(~mask, -1e30)
-        return F.log_softmax(logits, 1), self.critic(x).squeeze(1)
+        return F.log_softmax(logits, 1), self.critic(obs.float()).squeeze(1)
 
     def act(self, obs, state, mask, greedy):
         log_prob, value = self(obs, mask)
