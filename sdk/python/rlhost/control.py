@@ -83,7 +83,7 @@ class Server:
             context.add_callback(end)  # after the answer
             return b""
 
-        class Handler(grpc.GenericRpcHandler):  # type: ignore[misc,name-defined]  # grpcio has no types
+        class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio has no types
             def service(self, details: Any) -> Any:
                 method = details.method
                 if method.startswith(SERVICE):
