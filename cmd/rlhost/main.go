@@ -46,6 +46,7 @@ type commandLine struct {
 
 	Plugin pluginCommand `cmd:"" help:"Native plugins: programs that run components or environments."`
 	Store  storeCommand  `cmd:"" help:"Serve a store of named objects in shared memory."`
+	Names  namesCommand  `cmd:"" help:"Names with which programs find each other."`
 
 	Explain    explainCommand    `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`

@@ -3,7 +3,7 @@
 //
 //	verbs := control.Verbs{} // in the job
 //	control.On(verbs, control.VerbSwap, func(ctx context.Context, q control.SwapRequest, notice control.Notice) (control.SwapReply, error) { ... })
-//	server, err := control.Listen(control.SocketPath(runDir), verbs, log)
+//	server, err := control.Listen(control.SocketPath(runDir), verbs, control.ListenOptions{})
 //	defer server.Close()
 //
 //	client, err := control.Dial(ctx, path) // in the command

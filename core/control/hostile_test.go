@@ -147,7 +147,7 @@ func TestHostile_ManyConnectionsLockNoClientOut(t *testing.T) {
 
 func TestHostile_RequestsUnderWayAreNotEndedForNewcomers(t *testing.T) {
 	release := make(chan struct{})
-	begun := make(chan struct{}, maxClients)
+	begun := make(chan struct{}, defaultClients)
 	v := echo()
 	On(v, "wait", func(ctx context.Context, _ any, _ Notice) (bool, error) {
 		begun <- struct{}{}
@@ -155,8 +155,8 @@ func TestHostile_RequestsUnderWayAreNotEndedForNewcomers(t *testing.T) {
 		return ctx.Err() == nil, nil
 	})
 	path, _ := serve(t, v)
-	results := make(chan error, maxClients)
-	for range maxClients {
+	results := make(chan error, defaultClients)
+	for range defaultClients {
 		c := dial(t, path)
 		go func() {
 			var undisturbed bool
@@ -176,7 +176,7 @@ func TestHostile_RequestsUnderWayAreNotEndedForNewcomers(t *testing.T) {
 		_ = c.Close()
 	}
 	close(release)
-	for range maxClients {
+	for range defaultClients {
 		if err := <-results; err != nil {
 			t.Errorf("a request under way: %v", err)
 		}

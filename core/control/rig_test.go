@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func child(role, path string) int {
 	switch role {
 	case "serve":
-		if _, err := Listen(path, Verbs{}, nil); err != nil {
+		if _, err := Listen(path, Verbs{}, ListenOptions{}); err != nil {
 			fmt.Println(err)
 			return 1
 		}
@@ -69,7 +69,7 @@ func folder(t *testing.T) string {
 func serve(t *testing.T, verbs Verbs) (path string, log *testkit.Buffer) {
 	t.Helper()
 	log = &testkit.Buffer{}
-	s, err := Listen(filepath.Join(folder(t), "job.sock"), verbs, slog.New(slog.NewTextHandler(log, nil)))
+	s, err := Listen(filepath.Join(folder(t), "job.sock"), verbs, ListenOptions{Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

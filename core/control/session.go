@@ -37,11 +37,11 @@ func newSession(ctx context.Context, verbs Verbs, log *slog.Logger, conn net.Con
 }
 
 // refuse sends a client the reason why it is not served.
-func refuse(c *ipc.Conn, err error) {
+func refuse(c *ipc.Conn, clients int, err error) {
 	why := Errorf(CodeForbidden, "this job is another user's: %v", err)
 	switch {
 	case errors.Is(err, ipc.ErrFull):
-		why = Errorf(CodeBusy, "%d requests are under way in this job", maxClients)
+		why = Errorf(CodeBusy, "%d requests are under way in this job", clients)
 	case errors.Is(err, errClosing):
 		why = Errorf(CodeEnded, "%v", errClosing)
 	}

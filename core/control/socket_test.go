@@ -142,7 +142,7 @@ func TestClose_EndsRequestsAndSaysSo(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	path := filepath.Join(folder(t), "job.sock")
-	s, err := Listen(path, v, nil)
+	s, err := Listen(path, v, ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func TestListen_RemovesWhatKilledJobsHaveLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	s, err := Listen(filepath.Join(filepath.Dir(path), "job-new.sock"), echo(), nil)
+	s, err := Listen(filepath.Join(filepath.Dir(path), "job-new.sock"), echo(), ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func serve(o commandOptions) (*commands, error) {
 	if socket == "" {
 		socket = control.SocketPath(o.Run.Dir)
 	}
-	server, err := control.Listen(socket, c.verbs(), c.job.log)
+	server, err := control.Listen(socket, c.verbs(), control.ListenOptions{Log: c.job.log})
 	if err != nil {
 		return nil, err
 	}
