@@ -9,7 +9,7 @@
 //	for event, err := range names.Watch(ctx, "runs") { ... }
 //
 // A name is parts joined by "/": user/experiment/trial/worker. It can have a value and names below it. A name with a TTL ends by itself
-// unless it is renewed, so that the name of a dead process is gone within its TTL. The calls are those of SRL's name_resolve.
+// unless it is renewed, so that the name of a dead process is gone within its TTL. SRL's name_resolve has the same calls.
 //
 // Memory is the back end in this process; package remote serves one to other processes.
 package registry

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -27,9 +26,7 @@ type Memory struct {
 	root    node
 	entries int
 	bytes   int
-	leases  Lease     // given so far
-	ends    deadlines // of names with a TTL
-	timer   *time.Timer
+	leases  Lease // given so far
 }
 
 // NewMemory returns an empty one.
@@ -51,8 +48,7 @@ type entry struct {
 	name  string
 	value string
 	lease Lease
-	ends  time.Time // zero: never
-	place int       // in deadlines
+	end   *time.Timer // nil: it lasts
 }
 
 // size is what an entry counts of Limits.Bytes.
@@ -121,7 +117,6 @@ func (m *Memory) Add(_ context.Context, name, value string, o Options) (Lease, e
 
 // add adds a name that has been checked, with mu held.
 func (m *Memory) add(name, value string, o Options) (Lease, error) {
-	m.expire(time.Now())
 	old := &entry{}
 	if n := m.find(name); n != nil && n.entry != nil {
 		if !o.Replace {
@@ -138,10 +133,10 @@ func (m *Memory) add(name, value string, o Options) (Lease, error) {
 		return 0, fmt.Errorf("%w: %d names of %d bytes, at most %d and %d", ErrFull, m.entries, m.bytes, m.limits.Entries, m.limits.Bytes)
 	}
 	m.leases, m.bytes, m.entries = e.lease, bytes, entries
-	m.ends.remove(old)
+	old.stay()
 	n := m.make(name)
 	n.entry = e
-	m.last(e, o.TTL)
+	m.endAfter(n, o.TTL)
 	n.tell(Event{Set, Entry{name, value}})
 	return e.lease, nil
 }
@@ -171,55 +166,44 @@ func (m *Memory) Renew(_ context.Context, name string, l Lease, ttl time.Duratio
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	n := m.find(name)
 	if n == nil || n.entry == nil || n.entry.lease != l {
 		return fmt.Errorf("%w: %s", ErrLost, name)
 	}
-	m.ends.remove(n.entry)
-	m.last(n.entry, ttl)
+	n.entry.stay()
+	m.endAfter(n, ttl)
 	return nil
 }
 
-// last sets when an entry ends, with mu held.
-func (m *Memory) last(e *entry, ttl time.Duration) {
+// endAfter sets when the entry of a node ends, with mu held.
+func (m *Memory) endAfter(n *node, ttl time.Duration) {
 	if ttl == 0 {
 		return
 	}
-	e.ends = time.Now().Add(ttl)
-	heap.Push(&m.ends, e)
-	m.wake()
+	e := n.entry
+	var end *time.Timer
+	end = time.AfterFunc(ttl, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if n.entry == e && e.end == end {
+			m.drop(n)
+		}
+	})
+	e.end = end
 }
 
-// wake sets the timer to the next end, with mu held.
-func (m *Memory) wake() {
-	if len(m.ends) == 0 {
-		return
-	}
-	wait := time.Until(m.ends[0].ends)
-	if m.timer == nil {
-		m.timer = time.AfterFunc(wait, func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.expire(time.Now())
-			m.wake()
-		})
-		return
-	}
-	m.timer.Reset(wait)
-}
-
-// expire deletes the names whose time is over, with mu held.
-func (m *Memory) expire(now time.Time) {
-	for len(m.ends) > 0 && !m.ends[0].ends.After(now) {
-		m.drop(m.find(m.ends[0].name))
+// stay lets an entry last until it is deleted.
+func (e *entry) stay() {
+	if e.end != nil {
+		e.end.Stop() // if it is too late, the timer finds that it is not the entry's any more
+		e.end = nil
 	}
 }
 
 // drop deletes the entry of a node, with mu held.
 func (m *Memory) drop(n *node) {
 	e := n.entry
-	m.ends.remove(e)
+	e.stay()
 	m.entries--
 	m.bytes -= e.size()
 	n.entry = nil
@@ -234,7 +218,6 @@ func (m *Memory) Get(_ context.Context, name string) (string, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	if n := m.find(name); n != nil && n.entry != nil {
 		return n.entry.value, nil
 	}
@@ -248,7 +231,6 @@ func (m *Memory) List(_ context.Context, root string) ([]Entry, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	return list(m.find(root)), nil
 }
 
@@ -279,7 +261,6 @@ func (m *Memory) Delete(_ context.Context, name string, l Lease) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	n := m.find(name)
 	switch {
 	case l != 0 && (n == nil || n.entry == nil || n.entry.lease != l):
@@ -298,7 +279,6 @@ func (m *Memory) Clear(_ context.Context, root string) (n int, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	m.find(root).visit(func(at *node) {
 		m.drop(at)
 		n++
@@ -334,7 +314,6 @@ func (m *Memory) Watch(ctx context.Context, root string) iter.Seq2[Event, error]
 func (m *Memory) watch(root string) (*watch, *node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(time.Now())
 	n := m.make(root)
 	w := &watch{news: make(chan struct{}, 1)}
 	for _, e := range list(n) {
@@ -389,38 +368,4 @@ func (w *watch) take() []Event {
 	events := w.events
 	w.events, w.place = nil, nil
 	return events
-}
-
-// deadlines is a heap of entries, the next end first.
-type deadlines []*entry
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].ends.Before(d[j].ends) }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i, j
-}
-
-// Push adds an entry, for package heap.
-func (d *deadlines) Push(x any) {
-	e := x.(*entry)
-	e.place = len(*d)
-	*d = append(*d, e)
-}
-
-// Pop takes the last entry, for package heap.
-func (d *deadlines) Pop() any {
-	e := (*d)[len(*d)-1]
-	(*d)[len(*d)-1] = nil
-	*d = (*d)[:len(*d)-1]
-	return e
-}
-
-// remove takes an entry out, if it ends at all.
-func (d *deadlines) remove(e *entry) {
-	if e.ends.IsZero() {
-		return
-	}
-	heap.Remove(d, e.place)
-	e.ends = time.Time{}
 }

@@ -94,8 +94,8 @@ func TestMemory_ALeaseEndsWhenItIsReplaced(t *testing.T) {
 	if err := n.Delete(t.Context(), "run", older); !errors.Is(err, ErrLost) {
 		t.Errorf("delete: %v", err)
 	}
-	if err := n.Renew(t.Context(), "run", newer, 0); err != nil || len(n.ends) != 0 {
-		t.Errorf("renew: %v, %d names end", err, len(n.ends))
+	if err := n.Renew(t.Context(), "run", newer, 0); err != nil || n.find("run").entry.end != nil {
+		t.Errorf("renew: %v, and the name ends", err)
 	}
 	wants(t, n, "", "run=b")
 }
@@ -252,7 +252,7 @@ func TestMemory_RefusesWhatIsNoName(t *testing.T) {
 	}
 }
 
-// Random operations leave what a plain map says, and a watcher of each root that applies what it is told has the same.
+// Random operations leave what a plain map says, and a watcher of each root that applies its events has the same.
 func TestMemory_RandomOperations(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -322,7 +322,7 @@ func TestMemory_RandomOperations(t *testing.T) {
 				got[e.Name] = e.Value
 			}
 			if err != nil || !maps.Equal(got, want) || !maps.Equal(watched[root], want) {
-				t.Fatalf("%q has %v, is told %v, want %v: %v", root, got, watched[root], want, err)
+				t.Fatalf("%q has %v, has heard %v, want %v: %v", root, got, watched[root], want, err)
 			}
 		}
 	}

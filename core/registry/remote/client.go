@@ -27,7 +27,7 @@ type connection struct {
 	since time.Time // that it is idle
 }
 
-// maxIdle is how long a connection is kept for the next request. The server closes those that are silent for a minute.
+// maxIdle is how long a connection is kept for the next request. The server closes one that is silent for a minute.
 const maxIdle = 20 * time.Second
 
 var errClosed = errors.New("the client of names is closed")

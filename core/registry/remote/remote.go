@@ -24,11 +24,11 @@ const (
 
 // Codes of errors of a registry. Each has a page in rlhost explain.
 const (
-	CodeExists  control.Code = "E093"
-	CodeUnknown control.Code = "E094"
-	CodeLost    control.Code = "E095"
-	CodeInvalid control.Code = "E096"
-	CodeFull    control.Code = "E099"
+	CodeExists  control.Code = "E102"
+	CodeUnknown control.Code = "E103"
+	CodeLost    control.Code = "E104"
+	CodeInvalid control.Code = "E105"
+	CodeFull    control.Code = "E106"
 )
 
 var codes = map[control.Code]error{
