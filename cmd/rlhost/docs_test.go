@@ -108,7 +108,7 @@ func TestDocs_EveryBlockRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir, runtime := t.TempDir(), t.TempDir()
 	for _, page := range pages(t) {
 		name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(page, "/README.md"), ".md"), "/", "_")
 		s := pageScript{t: t, page: page}
@@ -132,7 +132,9 @@ func TestDocs_EveryBlockRuns(t *testing.T) {
 		e.Setenv("HOME", os.Getenv("HOME"))
 		e.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 		e.Setenv("CGO_ENABLED", "0")
-		return setup(e)
+		err := setup(e)
+		e.Setenv("XDG_RUNTIME_DIR", runtime) // short enough for a socket
+		return err
 	}
 	testscript.Run(t, p)
 }
@@ -292,6 +294,10 @@ var toJobs = map[string]string{
 // ours adds a command of rlhost.
 func (s *pageScript) ours(command, verb string) {
 	flags, live := toJobs[verb]
+	if command, background := strings.CutSuffix(command, " &"); background { // it prints a line when it is ready
+		s.say("start background %s\nwaitfor background.out .", command)
+		return
+	}
 	if !live {
 		s.say("exec %s%s", command, inBrief(command))
 		return
