@@ -34,13 +34,18 @@ env = "cartpole"
 
 RATE = '"component.learner.learning_rate" = { from = 1e-4, to = 1e-2, scale = "log" }'
 
-# So wide that few points learn: those of a trial in a dozen.
-WIDE = """"component.learner.learning_rate" = { from = 1e-7, to = 1.0, scale = "log" }
+# So wide that few points learn: a fifth of them in the first, fewer in the second.
+SPACES = {"wide": """"component.learner.learning_rate" = { from = 1e-7, to = 1.0, scale = "log" }
 "component.learner.gamma" = { from = 0.5, to = 0.9999, scale = "one_minus" }
 "component.learner.gae_lambda" = { from = 0.3, to = 0.999, scale = "one_minus" }
 "component.learner.entropy_coef" = { from = 1e-4, to = 1.0, scale = "log" }
 "component.learner.clip" = { from = 0.001, to = 0.5, scale = "log" }
-"component.learner.epochs" = { from = 1, to = 8, integer = true }"""
+"component.learner.epochs" = { from = 1, to = 8, integer = true }""", "wider": """"component.learner.learning_rate" = { from = 1e-10, to = 1.0, scale = "log" }
+"component.learner.gamma" = { from = 0.1, to = 0.9999, scale = "one_minus" }
+"component.learner.gae_lambda" = { from = 0.1, to = 0.999, scale = "one_minus" }
+"component.learner.entropy_coef" = { from = 1e-4, to = 10.0, scale = "log" }
+"component.learner.clip" = { from = 1e-5, to = 0.5, scale = "log" }
+"component.learner.epochs" = { from = 1, to = 8, integer = true }"""}
 
 
 def spent() -> float:
@@ -91,7 +96,7 @@ def until(journal: pathlib.Path, least: float) -> int | None:
     return None
 
 
-def asha(program: str, trials: int, searches: int) -> None:
+def asha(program: str, trials: int, searches: int, space: str) -> None:
     shares, found, reached = [], {"none": 0, "asha": 0}, []
     for seed in range(1, searches + 1):
         told = [f"seed {seed:2}"]
@@ -99,7 +104,7 @@ def asha(program: str, trials: int, searches: int) -> None:
         for method in ("none", "asha"):
             with tempfile.TemporaryDirectory() as folder:
                 file = pipeline(folder, 50_000, f'method = "{method}"\nsampler = "random"\nseed = {seed}\ntrials = {trials}\n'
-                                'rungs = { least = 3_000, factor = 4 }\nconfirm = { top = 1, seeds = 10 }', WIDE)
+                                'rungs = { least = 3_000, factor = 4 }\nconfirm = { top = 1, seeds = 10 }', SPACES[space])
                 jobs = ["--jobs", "1"] if method == "asha" else []
                 wall, _, lines = timed([program, "sweep", file, "--json", *jobs], folder)
                 end = lines[-1]
@@ -123,11 +128,12 @@ def main() -> None:
     parser.add_argument("--program", default=str(pathlib.Path(__file__).parent.parent / "bin" / "rlhost"))
     parser.add_argument("--trials", type=int)
     parser.add_argument("--searches", type=int, default=10)
+    parser.add_argument("--space", choices=SPACES, default="wider")
     given = parser.parse_args()
     if given.what == "cost":
         cost(given.program, given.trials or 32)
     else:
-        asha(given.program, given.trials or 64, given.searches)
+        asha(given.program, given.trials or 64, given.searches, given.space)
 
 
 main()
