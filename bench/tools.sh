@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 missing() { printf 'tools: %s\n' "$*" >&2; }
 
-python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 pettingzoo==1.27.0 safetensors==0.8.0 grpcio==1.85.1 setuptools==84.2.1 tqdm==4.67.1 wasmtime==50.0.1 imageio-ffmpeg==0.6.0 ale-py==0.12.1 mypy==2.4.1 optuna==5.0.0"
+python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 pettingzoo==1.27.0 safetensors==0.8.0 grpcio==1.85.1 setuptools==84.2.1 tqdm==4.67.1 wasmtime==50.0.1 imageio-ffmpeg==0.6.0 ale-py==0.12.1 mypy==2.4.1 optuna==5.0.0 pygame-ce==2.5.8"
 
 if ! command -v python3 >/dev/null; then
   missing 'python3 is missing: apt-get install python3 python3-venv'
