@@ -14,8 +14,8 @@ import numpy
 from . import _native
 from .answers import WrongAnswer, ask
 from .control import Refusal
+from .faults import told
 from .policy import Policy, PolicySpec, is_module, make, shapes
-from .serving import told
 from .spec import EnvSpec
 
 _FILE_SECONDS = 10.0  # for the announced scratch area to arrive

@@ -7,7 +7,6 @@ import logging
 import os
 import queue
 import signal
-import site
 import sys
 import threading
 import traceback
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from . import _native, log, state
 from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, check_ports, doc_of, kind_of
 from .control import Refusal, Server
+from .faults import told
 from .host import Host
 from .version import __version__
 
@@ -401,19 +401,3 @@ def ports(of: Any) -> list[dict[str, Any]]:
 
 def told_config(e: ConfigError) -> dict[str, str]:
     return {"key": e.key, "reason": e.reason, "help": e.help, "code": e.code}
-
-
-def told(error: BaseException) -> str:
-    """An exception in one line: the end of the traceback, and its last place in the user's files, else in another package's."""
-    at = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE)]
-    own = [f for f in at if not _library(f.filename)] or at
-    last = traceback.format_exception_only(type(error), error)[-1].strip()
-    return f"{last} ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else last
-
-
-def _library(file: str) -> bool:
-    """Whether a file belongs to Python or to a package that was installed."""
-    return file.startswith("<") or any(os.path.abspath(file).startswith(f + os.sep) for f in (os.path.dirname(os.__file__), *site.getsitepackages()))
-
-
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
