@@ -139,11 +139,14 @@ func (a *actor) flush() error {
 // again does something that needs the process, in another process where that dies, as often as the program may be started again.
 func (a *actor) again(do func() error) error {
 	for {
+		if a.process == nil {
+			return a.died(errors.New("its process has ended"))
+		}
 		err := do()
 		if !errors.Is(err, spawn.ErrDied) {
 			return err
 		}
-		if err := a.replace(err); err != nil {
+		if err := a.replace(); err != nil {
 			return err
 		}
 		if err := a.load(); err != nil && !errors.Is(err, spawn.ErrDied) {
@@ -152,11 +155,17 @@ func (a *actor) again(do func() error) error {
 	}
 }
 
+// died is the error of an actor without a process.
+func (a *actor) died(why error) error {
+	return &spawn.Error{Code: spawn.CodeDied, Program: a.backend.program.Name, Err: spawn.ErrDied, Reason: fmt.Sprintf("%v, and it may not be started again", why),
+		Help: "correct what ends it; max_restarts of its table says how often it may be"}
+}
+
 // replace starts another process in the place of one that has died.
-func (a *actor) replace(why error) error {
+func (a *actor) replace() error {
 	p := &a.backend.program
 	ended := a.process.PID()
-	why = errors.Join(fmt.Errorf("process %d %s", ended, a.process.End()), a.process.close())
+	why := errors.Join(fmt.Errorf("process %d %s", ended, a.process.End()), a.process.close())
 	a.process = nil
 	now := time.Now()
 	if p.RestartWindow > 0 {
@@ -165,8 +174,7 @@ func (a *actor) replace(why error) error {
 		}
 	}
 	if len(a.restarts) >= max(p.Restarts, 0) {
-		return &spawn.Error{Code: spawn.CodeDied, Program: p.Name, Err: spawn.ErrDied, Reason: fmt.Sprintf("%v, and it may not be started again", why),
-			Help: "correct what ends it; max_restarts of its table says how often it may be"}
+		return a.died(why)
 	}
 	a.restarts = append(a.restarts, now)
 	a.backend.runtime.Log().Warn("the program of a policy has ended and is started again", "policy", a.backend.wanted.Name, "why", why)
@@ -179,9 +187,6 @@ func (a *actor) replace(why error) error {
 
 // exchange sends a message and reads the answer.
 func (a *actor) exchange(m hostabi.Message, doing string) error {
-	if a.process == nil {
-		return &spawn.Error{Code: spawn.CodeDied, Program: a.backend.program.Name, Err: spawn.ErrDied, Reason: "its process has ended"}
-	}
 	limit := a.backend.program.Stall
 	if limit <= 0 {
 		limit = forever
