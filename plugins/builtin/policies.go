@@ -25,7 +25,7 @@ const (
 type PolicyTable struct {
 	// Plugin computes the policy; empty: Backend does. Args are the program's.
 	Plugin *string        `toml:"plugin" doc:"Plugin whose program computes the policy: a network of your own." range:"a [plugin] table" default:""`
-	Args   map[string]any `toml:"args" doc:"Arguments of that program's policy."`
+	Args   map[string]any `toml:"args,omitempty" doc:"Arguments of that program's policy."`
 
 	Backend      string `toml:"backend" doc:"Computes the policy." range:"auto, cpu, cuda"`
 	Net          Net    `toml:"net"`
