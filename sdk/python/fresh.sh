@@ -15,7 +15,7 @@ start=$SECONDS
 mkdir bin
 for tool in sh cat ls; do ln -s "$(command -v $tool)" bin/; done
 export PATH=$work/.venv/bin:$work/bin
-python -m pip install --quiet --disable-pip-version-check "$wheel" gymnasium
+python -m pip install --quiet --disable-pip-version-check "$wheel" "gymnasium[classic-control]"
 rlhost version
 python -m rlhost version >again.txt
 python - "$page" <<'PYTHON'
