@@ -222,7 +222,7 @@ func TestGymnasium_AProcessThatGrowsTooLargeIsReplaced(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := stats.Gauge("rollout/process_bytes").Value(); most < 64<<20 || left != 0 {
+	if left := stats.Gauge("rollout/process_bytes").Value(); most < 16<<20 || left != 0 {
 		t.Errorf("the processes had %g bytes at most, and %g when they had ended", most, left)
 	}
 }
