@@ -50,6 +50,15 @@ func (c *Client) Close() error {
 
 // connect returns a connection of its own for one request.
 func (c *Client) connect(ctx context.Context) (*control.Client, error) {
+	x, err := c.idling()
+	if x != nil || err != nil {
+		return x, err
+	}
+	return control.Dial(ctx, c.path)
+}
+
+// idling takes out a connection that was kept, nil if there is none. It closes the older ones, which the server may have closed.
+func (c *Client) idling() (*control.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -63,7 +72,7 @@ func (c *Client) connect(ctx context.Context) (*control.Client, error) {
 		}
 		_ = x.Close() // nothing is under way on it
 	}
-	return control.Dial(ctx, c.path)
+	return nil, nil
 }
 
 // keep keeps a connection for the next request.
