@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -29,7 +30,7 @@ type actor struct {
 
 	loaded   bool
 	version  uint64
-	restarts []time.Time
+	restarts component.Restarts
 
 	batch []part // rows that one message asks about
 	rows  int
@@ -167,16 +168,10 @@ func (a *actor) replace() error {
 	ended := a.process.PID()
 	why := errors.Join(fmt.Errorf("process %d %s", ended, a.process.End()), a.process.close())
 	a.process = nil
-	now := time.Now()
-	if p.RestartWindow > 0 {
-		for len(a.restarts) > 0 && now.Sub(a.restarts[0]) > p.RestartWindow {
-			a.restarts = a.restarts[1:]
-		}
-	}
-	if len(a.restarts) >= max(p.Restarts, 0) {
+	if a.restarts.Within(p.RestartWindow) >= max(p.Restarts, 0) {
 		return a.died(why)
 	}
-	a.restarts = append(a.restarts, now)
+	a.restarts.Count()
 	a.backend.runtime.Log().Warn("the program of a policy has ended and is started again", "policy", a.backend.wanted.Name, "why", why)
 	next, err := a.backend.take(context.Background())
 	if err != nil {
