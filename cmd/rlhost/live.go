@@ -6,10 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -110,7 +107,7 @@ func (f *jobFlags) answer(p *program, reply any, text string) error {
 
 // ask makes one request of a job and waits for the answer. Notices go to notice as they come.
 func (f *jobFlags) ask(p *program, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilAsked()
 	defer stop()
 	client, err := f.dial(ctx)
 	if f.run == nil {

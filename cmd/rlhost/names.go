@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -43,7 +40,7 @@ func (s *namesSocket) path() string { return cmp.Or(s.Socket, remote.SocketPath(
 
 // with calls fn with a client. A registry that nobody serves is an error that says how to serve one.
 func (s *namesSocket) with(fn func(ctx context.Context, n registry.Names) error) error {
-	ctx, stop := interruptible()
+	ctx, stop := untilAsked()
 	defer stop()
 	client := remote.NewClient(s.path())
 	err := errors.Join(fn(ctx, client), client.Close())
@@ -55,10 +52,6 @@ func (s *namesSocket) with(fn func(ctx context.Context, n registry.Names) error)
 		return fail(exitUsage, fmt.Errorf("error[%s]: %s", said.Code, printable(said.Reason)))
 	}
 	return err
-}
-
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 type namesServeCommand struct {
@@ -78,7 +71,7 @@ func (c *namesServeCommand) Run(p *program) error {
 		return err
 	}
 	fmt.Fprintln(p.out, printable(c.path()))
-	ctx, stop := interruptible()
+	ctx, stop := untilAsked()
 	defer stop()
 	<-ctx.Done()
 	return server.Close()

@@ -29,6 +29,11 @@ type onSignals struct {
 	hangup  func() // called on SIGHUP in a process without a terminal; nil: the same as an interrupt
 }
 
+// untilAsked returns a context that Ctrl-C or SIGTERM ends, for commands that have nothing to save.
+func untilAsked() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
 // interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the process.
 // The context's cause is errTerminated after SIGTERM, else errInterrupted.
 func (p *program) interruptible(do onSignals) (ctx context.Context, stop func()) {

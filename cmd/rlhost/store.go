@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/rlhost/rlhost/plugins/objects"
 	"github.com/rlhost/rlhost/plugins/objects/store"
@@ -39,7 +36,7 @@ func (c *storeCommand) Run(p *program) error {
 		return err
 	}
 	fmt.Fprintln(p.out, printable(server.Path()))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilAsked()
 	defer stop()
 	if c.Attached {
 		go func() {
