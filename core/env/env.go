@@ -83,6 +83,15 @@ type Renderer interface {
 	Render(env int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error)
 }
 
+// Asked is optional for an Env whose environments have attributes and methods of their own, such as objects of Python. It is not on the
+// step path.
+type Asked interface {
+	// Ask puts a question to all environments and returns the answers, each for the environments of one process, in their order. Both are
+	// in the words of the program that runs them. The error is a Fault where a process has not answered: its environments are lost, as the
+	// next call says. ErrUnsupported where environments are not asked.
+	Ask(question []byte) (answers [][]byte, err error)
+}
+
 // PartStepper is optional for an Env that steps parts of its batch one after the other, for checks of environments.
 type PartStepper interface {
 	// StepParts is Step in those parts, in that order; each environment is in at most one of them; an environment in none stays

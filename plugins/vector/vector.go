@@ -3,6 +3,7 @@
 package vector
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -54,6 +55,20 @@ const Render = 1
 type Picture struct {
 	Width, Height, Channels int
 	FPS                     float32 // pictures a second at normal speed, 0 where the environment does not say
+}
+
+// Ask is the slot of a call that puts a question to all environments; see env.Asked. The question is the file of the Question that goes
+// before the call, the answer the file of the Answered that goes before the answer.
+const Ask = 2
+
+// Question is a document with a question.
+type Question struct {
+	Bytes int64 `json:"bytes"` // of the file, from its start
+}
+
+// Answered is a document with answers: the file has them one after the other.
+type Answered struct {
+	Bytes []int `json:"bytes"` // of each
 }
 
 // creation is the seed of what a module draws before its first reset, which has seeds.
@@ -199,6 +214,8 @@ func (s *server) call(m *hostabi.Message) (trajectory.Ended, error) {
 		return 0, s.reset(m.Kind)
 	case Render:
 		return 0, s.render(int(m.T), int(m.Split))
+	case Ask:
+		return 0, s.ask()
 	}
 	return 0, fmt.Errorf("there is no call %#x", m.Slot)
 }
@@ -225,6 +242,65 @@ func (s *server) render(index, camera int) error {
 	copy(file.Bytes(), pixels)
 	told := s.tell(&Picture{Width: spec.Render.Width, Height: spec.Render.Height, Channels: channels, FPS: spec.Render.FPS}, file.FD())
 	return errors.Join(told, file.Close())
+}
+
+const (
+	maxQuestion   = 1 << 30          // bytes
+	questionLimit = 10 * time.Second // for a question that was sent before its call
+)
+
+// ask puts a question to the environments and sends their answers.
+func (s *server) ask() error {
+	question, err := s.question()
+	if err != nil {
+		return err
+	}
+	spec := &s.driver.Schema().Spec
+	to, ok := s.driver.Env.(env.Asked)
+	if !ok {
+		return fmt.Errorf("%w: the environments of %s have no attributes or methods that another program can reach", env.ErrUnsupported, spec.Name)
+	}
+	answers, err := to.Ask(question)
+	if err != nil {
+		return err
+	}
+	whole := bytes.Join(answers, nil)
+	file, err := shm.Create("answers", max(len(whole), 1))
+	if err != nil {
+		return err
+	}
+	copy(file.Bytes(), whole)
+	told := Answered{Bytes: make([]int, len(answers))}
+	for i, answer := range answers {
+		told.Bytes[i] = len(answer)
+	}
+	return errors.Join(s.tell(&told, file.FD()), file.Close())
+}
+
+// question receives a question.
+func (s *server) question() ([]byte, error) {
+	var buffer [64]byte
+	if err := s.wire.SetReceiveDeadline(time.Now().Add(questionLimit)); err != nil {
+		return nil, err
+	}
+	n, files, err := s.wire.Receive(buffer[:])
+	if err != nil {
+		return nil, fmt.Errorf("question: %w", err)
+	}
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // only read
+		}
+	}()
+	var q Question
+	if err := json.Unmarshal(buffer[:n], &q); err != nil || len(files) != 1 || q.Bytes < 0 || q.Bytes > maxQuestion {
+		return nil, fmt.Errorf("question of %d bytes in %d files: want up to %d in one (%w)", q.Bytes, len(files), maxQuestion, err)
+	}
+	question := make([]byte, q.Bytes)
+	if _, err := files[0].ReadAt(question, 0); err != nil {
+		return nil, fmt.Errorf("question: %w", err)
+	}
+	return question, nil
 }
 
 // reset starts episodes: everywhere, or where the flags say so, and with seeds where they are given.

@@ -143,6 +143,28 @@ func TestServe_StepsInTheBlockThatItShares(t *testing.T) {
 	if c.document(&failed); !strings.Contains(failed.Reason, "draws no pictures in colour") {
 		t.Errorf("reason %q", failed.Reason)
 	}
+	question, err := shm.Create("question", 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct{ document, want string }{
+		{`{"bytes":8}`, "have no attributes or methods"},
+		{`{"bytes":9999}`, "EOF"},
+		{`{"bytes":-1}`, "want up to"},
+	} {
+		if err := c.wire.Send([]byte(q.document), question.FD()); err != nil {
+			t.Fatal(err)
+		}
+		if m := c.ask(hostabi.Message{Slot: Ask}); m.Kind == 0 {
+			t.Errorf("question %s is answered: %+v", q.document, m)
+		}
+		if c.document(&failed); !strings.Contains(failed.Reason, q.want) {
+			t.Errorf("question %s: reason %q, want %q", q.document, failed.Reason, q.want)
+		}
+	}
+	if err := question.Close(); err != nil {
+		t.Error(err)
+	}
 	c.requests.Shut()
 	if err := <-c.ended; err != nil {
 		t.Error(err)

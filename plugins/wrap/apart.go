@@ -104,6 +104,7 @@ var (
 	_ env.Copier      = (*apart)(nil)
 	_ env.Successor   = (*apart)(nil)
 	_ env.Renderer    = (*apart)(nil)
+	_ env.Asked       = (*apart)(nil)
 	_ env.EnvProber   = (*apart)(nil)
 	_ env.BlockMapper = (*apart)(nil)
 	_ env.Copying     = (*apart)(nil)

@@ -87,6 +87,7 @@ var (
 	_ env.Starter     = (*wrapped)(nil)
 	_ env.PartStepper = (*wrapped)(nil)
 	_ env.Renderer    = (*wrapped)(nil)
+	_ env.Asked       = (*wrapped)(nil)
 	_ env.BlockMapper = (*wrapped)(nil)
 	_ env.Copying     = (*wrapped)(nil)
 )

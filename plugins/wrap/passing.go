@@ -22,6 +22,14 @@ func (p *passing) Render(index int, mode hostabi.RenderMode, view int, dst []byt
 	return dst, p.unsupported("show an environment")
 }
 
+// Ask puts a question to the inner environments; see env.Asked.
+func (p *passing) Ask(question []byte) ([][]byte, error) {
+	if inner, ok := p.inner.(env.Asked); ok {
+		return inner.Ask(question)
+	}
+	return nil, p.unsupported("be asked")
+}
+
 // Probe asks the inner batch; see env.EnvProber.
 func (p *passing) Probe() (trespass, words string, err error) {
 	if inner, ok := p.inner.(env.EnvProber); ok {

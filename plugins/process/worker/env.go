@@ -14,6 +14,7 @@ var (
 	_ env.Env        = (*batch)(nil)
 	_ env.Stater     = (*batch)(nil)
 	_ env.Starter    = (*batch)(nil)
+	_ env.Asked      = (*batch)(nil)
 )
 
 // NewEnv makes a batch of environments and returns when all its processes are ready. An error wraps

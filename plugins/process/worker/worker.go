@@ -369,7 +369,7 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	if err != nil {
 		return nil, w.refusal(err)
 	}
-	if c.Do != "snapshot" && c.Do != "save" {
+	if c.Do != "snapshot" && c.Do != "save" && c.Do != doAsk {
 		return nil, nil
 	}
 	state, err := w.states.Take(size, w.p.Died())

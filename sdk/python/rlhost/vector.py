@@ -21,8 +21,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from . import _native, pipelines, spec
+from . import _native, pipelines, plain, spec
 from .arena import read_columns, view
+from .gymnasium import asking
 from .gymnasium.tensors import common_start
 from .program import environment, program
 from .spec import numbered
@@ -155,8 +156,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _make_spaces(self, use: str, args: Mapping[str, Any] | None, described: spec.EnvSpec) -> None:
         """The spaces of one environment: those that Gymnasium's has, or those that the description says."""
-        kind, _, name = use.partition(":")
-        if kind == "gymnasium":
+        self._use, (self._kind, _, name) = use, use.partition(":")
+        if self._kind == "gymnasium":
             from .gymnasium.source import Maker
             made = Maker(name, args or {}).make()
             self.single_observation_space, self.single_action_space, self.spec = made.observation_space, made.action_space, made.spec
@@ -166,7 +167,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self.single_action_space = _space(described.of_role(spec.ACTION))
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins episodes everywhere, or where options["reset_mask"] is true."""
+        """Begins episodes everywhere, or where options["reset_mask"] is true. Environments of Gymnasium get the other options."""
         kind = 0
         if seed is None and not self._begun:
             seed = self._seed if self._seed is not None else int(numpy.random.default_rng().integers(1 << 31))
@@ -177,7 +178,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 raise ValueError(f"seed has {len(numbers)} numbers: want one for each of {self.num_envs} environments")
             self._resets[:8 * self.num_envs] = array.array("Q", numbers).tobytes()
             kind |= _native.LINK_ENV_SEEDS
-        mask = (options or {}).get("reset_mask")
+        given = dict(options or {})
+        mask = given.pop("reset_mask", None)
+        if given:
+            self._ask_all(asking.OPTIONS, "options", (), given)
         if mask is not None:
             self._resets[8 * self.num_envs:] = numpy.asarray(mask, bool).reshape(self.num_envs).tobytes()
             kind |= _native.LINK_ENV_MASK
@@ -232,6 +236,67 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                     os.close(fd)
         return tuple(pictures)
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What a method of each environment of Gymnasium returns, or its attribute of that name; wrappers are asked first. Arguments and
+        values are of None, bool, int, float, str, bytes, arrays of numbers, and tuples, lists and dicts of them. Raises VecError."""
+        if name in _OWN:
+            raise ValueError(f"the host steps these environments: instead of call({name!r}) call {name} of the VectorEnv")
+        return self._ask_all(asking.CALL, name, args, kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each environment; see call."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each environment: of a list or tuple each its own, else all the same value; see call."""
+        own = values if isinstance(values, (list, tuple)) else [values] * self.num_envs
+        if len(own) != self.num_envs:
+            raise ValueError(f"values has {len(own)}: want one for each of {self.num_envs} environments, or a value that is no list or tuple")
+        self._ask_all(asking.SET, name, tuple(own), {})
+
+    def _ask_all(self, what: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Puts a question to all environments and returns the values that they answer with."""
+        if self._kind != "gymnasium":
+            raise VecError(f"{name}: {self._use} has no attributes, methods or options of Python: a module is given `args` when it is made, and "
+                           "environments of Gymnasium have these")
+        try:
+            question = plain.dumps((what, name, args, kwargs))
+        except TypeError as e:
+            raise TypeError(f"{name}: what is sent to environments in other processes is of {asking.PLAIN}: {e}") from None
+        values: list[Any] = []
+        for answer in self._asked(question):
+            kind, *told = plain.loads(answer)
+            if kind == "failed":
+                raise VecError(f"{name} of environment {told[0]} failed: {told[1]}")
+            values += told[0]
+        return tuple(values)
+
+    def _asked(self, question: bytes) -> list[bytes]:
+        """The answers of all processes."""
+        file = os.memfd_create("question", os.MFD_CLOEXEC)
+        try:
+            with open(file, "wb", closefd=False) as f:
+                f.write(question)
+            if self._waiting:
+                raise gymnasium.error.AlreadyPendingCallError("an answer is awaited: call recv first", "call")
+            socket.send_fds(self._wire, [json.dumps({"bytes": len(question)}).encode()], [file])
+        finally:
+            os.close(file)
+        self._put(bytes(_native.Message(slot=_ASK)))
+        failed = self._reply().kind
+        told, files = self._document()
+        if failed:
+            raise VecError(told["reason"])
+        try:
+            whole, at, answers = os.pread(files[0], sum(told["bytes"]), 0), 0, []
+        finally:
+            for fd in files:
+                os.close(fd)
+        for size in told["bytes"]:
+            answers.append(whole[at:at + size])
+            at += size
+        return answers
+
     def _masked(self, info: dict[str, Any]) -> dict[str, Any]:
         masks = self._masks[self._row]
         if masks:
@@ -284,7 +349,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._words.close()
 
 
-_RENDER = 1  # of the host's package vector
+_RENDER, _ASK = 1, 2  # of the host's package vector
+_OWN = ("reset", "step", "close")
 _LINK_STEP = _native.LINK_ENV_STEP
 _STEP = bytes(_native.Message(slot=_LINK_STEP))
 

@@ -1,7 +1,10 @@
 """Environments that tests train on by their class."""
 
+import os
+
 import gymnasium
 import numpy
+
 
 class Warm(gymnasium.Env):
     """Heats a room; its observation is nested, with a number in it."""
@@ -33,3 +36,42 @@ def warm(start=15.0):
 class Outer:
     class Inner(Warm):
         pass
+
+
+class Tuned(gymnasium.Env):
+    """Observes its gravity and the option that its episode began with."""
+
+    observation_space = gymnasium.spaces.Box(-1000.0, 1000.0, (2,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    reset_params = {"gravity": (9.8, 0.1, 20.0), "wind": (0.0, -5.0, 5.0)}
+
+    def __init__(self, gravity=9.8):
+        self.gravity, self.table = gravity, numpy.arange(6.0).reshape(2, 3)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.options = dict(options or {})
+        self.gravity = self.options.get("gravity", self.gravity)
+        self.steps = 0
+        return self.observe(), {}
+
+    def observe(self):
+        return numpy.array([self.gravity, self.options.get("wind", 0.0)], numpy.float32)
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(), 1.0, self.steps >= 3, False, {}
+
+    def heavier(self, by, times=1):
+        self.gravity += by * times
+        return {"gravity": self.gravity, "steps": (self.steps, None)}
+
+    def die(self):
+        os._exit(3)
+
+    def broken(self):
+        raise RuntimeError("out of gas")
+
+
+class Named(gymnasium.Wrapper):
+    label = "outer"

@@ -152,6 +152,61 @@ class VectorTest(unittest.TestCase):
         for parts in zip(got, want, space, strict=True):
             self.same(*parts)
 
+    def test_methods_and_attributes_are_those_of_each_environment(self):
+        ours = self.make(made.Tuned, 5, workers=2, args={"gym_wrap": ["made:Named"]}, wrap=[{"reward_scale": 2.0}])
+        theirs = gymnasium.vector.SyncVectorEnv([lambda: made.Named(made.Tuned())] * 5)
+        for venv in ours, theirs:
+            venv.reset(seed=1)
+            venv.set_attr("gravity", [1.0, 2.0, 3.0, 4.0, 5.0])
+        for name, args, keys in (("heavier", (0.5,), {"times": 2}), ("gravity", (), {}), ("label", (), {}), ("steps", (), {})):
+            self.assertEqual(ours.call(name, *args, **keys), theirs.call(name, *args, **keys))
+        self.assertEqual(ours.get_attr("gravity"), (2.0, 3.0, 4.0, 5.0, 6.0))
+        numpy.testing.assert_array_equal(ours.get_attr("table"), theirs.get_attr("table"))
+        numpy.testing.assert_array_equal(ours.step(numpy.zeros(5, int))[0][:, 0], [2, 3, 4, 5, 6])
+        large = numpy.random.default_rng(1).random((300, 1000))
+        ours.set_attr("table", large)
+        numpy.testing.assert_array_equal(ours.get_attr("table")[4], large)
+
+    def test_what_cannot_be_called_or_sent_is_named(self):
+        venv = self.make(made.Tuned, 4, workers=2)
+        venv.reset(seed=1)
+        for error, call, text in (
+                (rlhost.VecError, lambda: venv.call("broken"), r"broken of environment 0 failed: RuntimeError: out of gas \(made.py:\d+\)"),
+                (rlhost.VecError, lambda: venv.get_attr("colour"), "environment 0 failed: AttributeError.*colour"),
+                (rlhost.VecError, lambda: venv.get_attr("action_space"), "action_space is a Discrete, which cannot be sent.*write a method"),
+                (TypeError, lambda: venv.call("heavier", object()), "sent to environments in other processes.*takes no object"),
+                (ValueError, lambda: venv.set_attr("gravity", [1.0]), "values has 1: want one for each of 4"),
+                (ValueError, lambda: venv.call("reset"), "call reset of the VectorEnv"),
+                (rlhost.VecError, lambda: self.make("cartpole@1", 2).get_attr("gravity"), "cartpole@1 has no attributes")):
+            with self.assertRaisesRegex(error, f"(?s){text}"):
+                call()
+        self.assertEqual(venv.step(numpy.zeros(4, int))[1].tolist(), [1.0] * 4)
+        venv.send(numpy.zeros(4, int))
+        with self.assertRaises(gymnasium.error.AlreadyPendingCallError):
+            venv.get_attr("gravity")
+        venv.recv()
+        self.assertEqual(venv.get_attr("gravity"), (9.8,) * 4)
+
+    def test_an_environment_that_dies_of_a_call_is_made_again(self):
+        venv = self.make(made.Tuned, 4, workers=2)
+        venv.reset(seed=1)
+        with self.assertRaisesRegex(rlhost.VecError, "process [0-9]+"):
+            venv.call("die")
+        with self.assertRaises(rlhost.VecError):
+            venv.step(numpy.zeros(4, int))
+        venv.reset(seed=1)
+        self.assertEqual(venv.get_attr("gravity"), (9.8,) * 4)
+
+    def test_options_reach_the_environments_that_are_reset(self):
+        venv = self.make(made.Tuned, 4, workers=2)
+        obs = venv.reset(seed=1, options={"wind": 3.0, "note": "first"})[0]
+        numpy.testing.assert_array_equal(obs[:, 1], [3.0] * 4)
+        self.assertEqual(venv.get_attr("options")[3]["note"], "first")
+        venv.reset(options={"wind": 4.0, "reset_mask": numpy.array([False, True, False, True])})
+        self.assertEqual([o["wind"] for o in venv.get_attr("options")], [3.0, 4.0, 3.0, 4.0])
+        with self.assertRaisesRegex(rlhost.VecError, "cartpole@1 has no attributes, methods or options"):
+            self.make("cartpole@1", 2).reset(options={"wind": 1.0})
+
     def test_an_environment_that_raises_is_named(self):
         venv = self.make("odd_envs:Odd-v0", 2, args={"fail": "step"})
         venv.reset(seed=1)

@@ -122,6 +122,7 @@ class Batch:
         self.done: Any = [0]  # counts the environments that were reset or stepped: a worker puts it where the host sees it
         self.ended = [False] * envs  # the next step belongs to no episode: under next_step it begins one, under disabled it changes nothing
         self._last: list[Any] = [None] * envs  # under disabled: what an environment observes until it is reset
+        self.options: dict[str, Any] | None = None  # of the next reset of the host
         self._count = envs
         self._crew = Crew(min(threads, envs))
         self._told: list[tuple[int, str, float]] = []  # in this step
@@ -150,12 +151,14 @@ class Batch:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
         block, told = self._block(), self.source.infos
         write = self.source.observations.writer(block.obs, t)
+        given = {} if self.options is None else {"options": self.options}  # an environment need not take them
+        self.options = None
 
         def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
             for i, env in order:
                 if mask is None or mask[i]:
                     try:
-                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & self.source.seed_mask)
+                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & self.source.seed_mask, **given)
                         self._watch.look(i, obs, info)
                         write(i, obs)
                         self._write_mask(i, t, info)

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy
 
-from .. import _native
+from .. import _native, plain, state
 from ..arena import Column, read_columns
 from ..control import Refusal
+from . import asking
 from .batch import Batch, Bound, EnvFault
 from .source import Source, Unusable
 
@@ -99,11 +100,24 @@ class Worker:
         return self._made
 
     def _state(self, document: Any) -> Any:
+        if document.get("do") == "ask":
+            return self._ask(document["state"]["call"])
         if document.get("do") != "renew":
             raise Refusal("UNIMPLEMENTED", f"environments of Python have no {document.get('do')}: "
                           "Gymnasium and PettingZoo do not say what their state is")
         self._require().renew()
         return {"call": 0, "bytes": 0}
+
+    def _ask(self, call: int) -> Any:
+        """Answers a question of rlhost.make_vec."""
+        question = plain.loads(self._link.state_take(call, _FILE_SECONDS))
+        batch = self._require()
+        if not isinstance(batch, Batch):
+            raise Refusal("UNIMPLEMENTED", "environments of PettingZoo are not asked: Gymnasium's are")
+        answer = plain.dumps(asking.answer(batch, question, self._first))
+        sent = next(state.calls)
+        self._link.state_send(sent, answer)
+        return {"call": sent, "bytes": len(answer)}
 
     def _require(self) -> Any:
         if not self._batch:
