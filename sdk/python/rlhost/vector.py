@@ -151,6 +151,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._masks = [[whole[numbered("action_mask", t.pair)][row] for t in described.of_role(spec.ACTION_MASK)] for row in range(rows + 1)]
         self._final = [c[0] for c in of("final_obs", spec.FINAL_OBSERVATION)]
         self._results = [(whole["reward"][t], whole["terminated"][t].view(bool), whole["truncated"][t].view(bool)) for t in range(rows)]
+        self._param, self._params = described.tensor(spec.RESET_PARAM), whole.get("reset_param")
         infos = described.of_role(spec.INFO)
         self._infos = [[(t.path or numbered("info", i), whole[numbered("info", i)][row]) for i, t in enumerate(infos)] for row in range(rows)]
 
@@ -167,7 +168,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self.single_action_space = _space(described.of_role(spec.ACTION))
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins episodes everywhere, or where options["reset_mask"] is true. Environments of Gymnasium get the other options."""
+        """Begins episodes everywhere, or where options["reset_mask"] is true. options["reset_params"] sets reset parameters, which stay for all
+        episodes to come: a dict by name, or an array with a row for each environment, or one row for all; NaN is the environment's default.
+        Environments of Gymnasium get the other options, in this reset alone."""
         kind = 0
         if seed is None and not self._begun:
             seed = self._seed if self._seed is not None else int(numpy.random.default_rng().integers(1 << 31))
@@ -180,6 +183,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             kind |= _native.LINK_ENV_SEEDS
         given = dict(options or {})
         mask = given.pop("reset_mask", None)
+        if "reset_params" in given:
+            self._set_params(given.pop("reset_params"))
         if given:
             self._ask_all(asking.OPTIONS, "options", (), given)
         if mask is not None:
@@ -189,6 +194,25 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._answer()
         self._begun = True
         return self._observed(self._obs[self._row]), self._masked({})
+
+    def _set_params(self, given: Any) -> None:
+        if self._param is None or self._params is None:
+            raise ValueError(f"{self._use} has no reset parameters: an environment of Gymnasium declares them as reset_params, a module in its "
+                             "description (docs/how-to/curriculum.md)")
+        row, named = self._params[0].reshape(self.num_envs, -1).copy(), self._param.path.split(",")
+        if isinstance(given, Mapping):
+            for name, value in given.items():
+                if name not in named:
+                    raise ValueError(f"{self._use} has no reset parameter {name!r}: it has {', '.join(named)}")
+                row[:, named.index(name)] = value
+        else:
+            row[...] = given
+        low, high = (numpy.asarray(bounds or [one] * self._param.elems) for bounds, one in
+                     ((self._param.lows, self._param.low), (self._param.highs, self._param.high)))
+        for env, i in numpy.argwhere((row < low) | (row > high)):
+            raise ValueError(f"the reset parameter {named[i] if i < len(named) else i} of environment {env} is {row[env, i]:g}, "
+                             f"want {low[i]:g} to {high[i]:g}, or NaN for the default")
+        self._params[0] = row.reshape(self._params[0].shape)
 
     def send(self, actions: Any) -> None:
         """Begins a step: the first half of step."""
@@ -257,8 +281,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _ask_all(self, what: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Puts a question to all environments and returns the values that they answer with."""
         if self._kind != "gymnasium":
-            raise VecError(f"{name}: {self._use} has no attributes, methods or options of Python: a module is given `args` when it is made, and "
-                           "environments of Gymnasium have these")
+            raise VecError(f"{name}: {self._use} has no attributes, methods or options of Python, as environments of Gymnasium have: a module takes "
+                           "`args` when it is made, and options={'reset_params': ...}")
         try:
             question = plain.dumps((what, name, args, kwargs))
         except TypeError as e:

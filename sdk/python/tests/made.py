@@ -73,5 +73,11 @@ class Tuned(gymnasium.Env):
         raise RuntimeError("out of gas")
 
 
+class Declaring(Tuned):
+    def __init__(self, declared):
+        super().__init__()
+        self.reset_params = declared
+
+
 class Named(gymnasium.Wrapper):
     label = "outer"

@@ -207,6 +207,41 @@ class VectorTest(unittest.TestCase):
         with self.assertRaisesRegex(rlhost.VecError, "cartpole@1 has no attributes, methods or options"):
             self.make("cartpole@1", 2).reset(options={"wind": 1.0})
 
+    def test_reset_parameters_stay_for_all_episodes(self):
+        venv = self.make(made.Tuned, 3, workers=2)
+        numpy.testing.assert_allclose(venv.reset(seed=1)[0], [[9.8, 0.0]] * 3, rtol=1e-6)
+        obs = venv.reset(options={"reset_params": {"gravity": [1.0, 2.0, 3.0]}, "wind": 1.0})[0]
+        numpy.testing.assert_array_equal(obs, [[1, 1], [2, 1], [3, 1]])
+        for step in range(40):  # over the end of the block, through episodes of three steps
+            obs, _, terminated, _, _ = venv.step(numpy.zeros(3, int))
+            numpy.testing.assert_array_equal(obs, [[1, step < 2], [2, step < 2], [3, step < 2]])
+            self.assertEqual(terminated.all(), step % 3 == 2)
+        obs = venv.reset(options={"reset_params": [[numpy.nan, 5.0]]})[0]
+        numpy.testing.assert_allclose(obs, [[9.8, 5.0]] * 3, rtol=1e-6)
+        for given, text in (({"gravity": 50.0}, "gravity of environment 0 is 50, want 0.1 to 20"), ({"mass": 1.0}, "no reset parameter 'mass': it has gravity, wind")):
+            with self.assertRaisesRegex(ValueError, text):
+                venv.reset(options={"reset_params": given})
+        cart = self.make("CartPole-v1", 2, args={"gym_wrap": [{"use": "rlhost.gymnasium.params:Attributes", "gravity": [9.8, 1.0, 20.0]}]})
+        cart.reset(seed=1, options={"reset_params": {"gravity": [2.0, numpy.nan]}})
+        self.assertEqual(cart.get_attr("gravity"), (2.0, 9.8))
+        with self.assertRaisesRegex(ValueError, "cartpole@1 has no reset parameters"):
+            self.make("cartpole@1", 2).reset(options={"reset_params": [1.0]})
+
+    def test_reset_parameters_of_a_module(self):
+        walk = pathlib.Path(__file__).parents[3] / "examples/plugins/curriculum-c/walk.wasm"
+        venv = self.make(walk, 2)
+        venv.reset(seed=1, options={"reset_params": [[3.0], [6.0]]})
+        lengths = []
+        for _ in range(12):
+            lengths.append(venv.step(numpy.ones(2, int))[2].tolist())
+        self.assertEqual([numpy.flatnonzero(ends)[0] for ends in numpy.array(lengths).T], [2, 5])
+
+    def test_wrong_declarations_of_reset_parameters_are_named(self):
+        for declared, text in ((1, "reset_params is a int"), ({"g": [1, 2]}, "want three numbers"), ({"g": [5, 0, 1]}, "default between finite bounds"),
+                               ({"a b": [1, 0, 2]}, "the name 'a b'")):
+            with self.assertRaisesRegex(rlhost.VecError, f"(?s)E018.*{text}"):
+                rlhost.make_vec(made.Declaring, args={"declared": declared})
+
     def test_an_environment_that_raises_is_named(self):
         venv = self.make("odd_envs:Odd-v0", 2, args={"fail": "step"})
         venv.reset(seed=1)

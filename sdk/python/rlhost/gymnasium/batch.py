@@ -94,6 +94,7 @@ class Bound:
     mask: list[Array]  # of each discrete part of the action, if the environment has masks
     active: Array | None = None  # where agents do not always act
     infos: list[Array] = dataclasses.field(default_factory=list)  # at reset
+    params: Array | None = None  # [1, envs, ...], if the environment has reset parameters
 
     @classmethod
     def of(cls, memory: Array, offset: int, columns: dict[str, Column], first: int, envs: int) -> Bound:
@@ -105,7 +106,8 @@ class Bound:
             return [column(name) for name in columns if name.partition("/")[0] == kind]
 
         return cls(all_of("action"), all_of("obs"), column("reward"), column("terminated"), column("truncated"),
-                   all_of("final_obs"), all_of("action_mask"), column("active") if "active" in columns else None, all_of("reset_info"))
+                   all_of("final_obs"), all_of("action_mask"), column("active") if "active" in columns else None, all_of("reset_info"),
+                   column("reset_param") if "reset_param" in columns else None)
 
 
 class Batch:
@@ -151,14 +153,13 @@ class Batch:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
         block, told = self._block(), self.source.infos
         write = self.source.observations.writer(block.obs, t)
-        given = {} if self.options is None else {"options": self.options}  # an environment need not take them
-        self.options = None
+        options, self.options = self.options, None
 
         def some(order: Iterator[Any], note: Callable[[int], None]) -> None:
             for i, env in order:
                 if mask is None or mask[i]:
                     try:
-                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & self.source.seed_mask, **given)
+                        obs, info = env.reset(seed=None if seeds is None else seeds[i] & self.source.seed_mask, **self._options(i, block, options))
                         self._watch.look(i, obs, info)
                         write(i, obs)
                         self._write_mask(i, t, info)
@@ -215,10 +216,17 @@ class Batch:
         """Makes the step after the end of an episode: under next_step another one begins, under disabled nothing changes."""
         if self.autoreset == spec.DISABLED:
             return self._last[i], None
-        obs, info = self.envs[i].reset()
+        obs, info = self.envs[i].reset(**self._options(i, block))
         self.ended[i] = False
         infos.write(block.infos, self.source.infos, t + 1, i, info)
         return obs, info
+
+    def _options(self, i: int, block: Bound, given: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The argument of a reset that has its options, where there are any: an environment without need not take them."""
+        params = self.source.params
+        if params and block.params is not None:
+            given = {**params.options(block.params[0, i]), **(given or {})}
+        return {} if given is None else {"options": given}
 
     def _write_results(self, t: int, rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any]) -> None:
         block = self._block()
@@ -253,7 +261,7 @@ class Batch:
             assert block.final_obs
             self._watch.shape(obs)
             self.source.observations.writer(block.final_obs, 0)(i, obs)  # before the reset, which may reuse the array
-            first, info = self.envs[i].reset()
+            first, info = self.envs[i].reset(**self._options(i, block))
             self._watch.shape(first)
             if self._watched <= STEPS:
                 self._watch.look(i, first, info)

@@ -24,6 +24,7 @@ from .. import spec
 from .infos import numbers
 from .infos import tensors as info_tensors
 from .observations import Observations
+from .params import ResetParams
 from .tensors import box, common_start
 
 # Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments pass it on to generators that take
@@ -110,7 +111,8 @@ class Source:
             self.hash = source_hash(env, gymnasium.__version__, self.use, given)
             self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
-            self.seed_mask, first = seeded(env)
+            self.params = reset_params(env, use)
+            self.seed_mask, first = seeded(env, self.params.options())
             first = first[1] if isinstance(first, tuple) and len(first) == 2 else None
             self.masked = masked(env, first)
             self.infos = numbers(first)  # at reset
@@ -139,7 +141,7 @@ class Source:
         ]
         if self.masked:
             tensors += self.actions.masks()
-        tensors += info_tensors(self.infos)
+        tensors += info_tensors(self.infos) + self.params.tensors()
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
                             self.limit)
@@ -265,13 +267,21 @@ def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Any:
     return rows
 
 
-def seeded(env: Any) -> tuple[int, Any]:
+def reset_params(env: gymnasium.Env[Any, Any], use: str) -> ResetParams:
+    """The reset parameters of an environment, or why the host cannot take them."""
+    try:
+        return ResetParams(env)
+    except ValueError as e:
+        raise Unusable(f"{use}: {e}") from e
+
+
+def seeded(env: Any, options: Mapping[str, Any] | None = None) -> tuple[int, Any]:
     """The bits of seeds that an environment takes, and what its first reset returns; None where none succeeds."""
     for mask in SEED_MASK, SEED_MASK_INT:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of Gymnasium about what it returns
-                return mask, env.reset(seed=mask)
+                return mask, env.reset(seed=mask, **({"options": dict(options)} if options else {}))
         except Exception:  # the host will reset again, and say whose fault it is
             pass
     return SEED_MASK, None
