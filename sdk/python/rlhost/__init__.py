@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .learning import Dataset, Learner, LearnerConfig
     from .network import Network
     from .own import PolicyLearner
+    from .payloads import Episode
     from .policies import LoadedPolicy, load
     from .policy import Policy, PolicySpec
     from .program import ProgramError
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
-    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
+    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Episode", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
     "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
     "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run",
@@ -78,6 +79,7 @@ _HOME = {name: module for module, names in {
     "layout": "PolicyLayout",
     "learning": "Dataset Learner LearnerConfig",
     "own": "PolicyLearner",
+    "payloads": "Episode",
     "policies": "LoadedPolicy load",
     "policy": "Policy PolicySpec",
     "network": "Network",

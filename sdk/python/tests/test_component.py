@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import struct
 import sys
 import time
 import unittest
@@ -294,6 +295,14 @@ def until(true, seconds=10.0):
         if time.monotonic() > end:
             raise AssertionError("it did not come true")
         time.sleep(0.001)
+
+
+class PayloadTest(unittest.TestCase):
+    def test_an_episode_is_read_where_the_abi_has_it(self):
+        bits = struct.unpack("<I", struct.pack("<f", -2.5))[0]
+        low, high = bits | 7 << 32, 3 | 1 << 32 | 9 << 33 | 5 << 49
+        self.assertEqual(rlhost.Episode.of(rlhost.Message(inline=(low, high))), (-2.5, 7, 3, True, 9, 5))
+
 
 
 if __name__ == "__main__":

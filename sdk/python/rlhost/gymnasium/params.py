@@ -3,7 +3,7 @@
 An environment, or a wrapper around it, declares them:
 
     class Lander(gymnasium.Env):
-        reset_params = {"gravity": (9.8, 0.1, 20.0)}  # default, least, most
+        reset_params = {"gravity": (9.8, 0.1, 20.0)}  # default, smallest, largest
 
         def reset(self, seed=None, options=None):
             super().reset(seed=seed)
@@ -31,7 +31,7 @@ class ResetParams:
     def __init__(self, env: gymnasium.Env[Any, Any]):
         given = env.get_wrapper_attr("reset_params") if env.has_wrapper_attr("reset_params") else {}
         if not isinstance(given, Mapping):
-            raise ValueError(f"reset_params is a {type(given).__name__}, want a dict of name: (default, least, most)")
+            raise ValueError(f"reset_params is a {type(given).__name__}, want a dict of name: (default, smallest, largest)")
         self._bounds = {name: _bounds(name, of) for name, of in given.items()}
 
     def __bool__(self) -> bool:
@@ -52,21 +52,21 @@ class ResetParams:
 
 
 def _bounds(name: Any, given: Any) -> tuple[float, float, float]:
-    """The default, least and most of a declared parameter."""
+    """The default, smallest and largest value of a declared parameter."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"reset_params has the name {name!r}: want one such as gravity")
     try:
         default, low, high = (float(x) for x in given)
     except (TypeError, ValueError):
-        raise ValueError(f"reset_params[{name!r}] is {given!r:.80}, want three numbers: default, least, most") from None
+        raise ValueError(f"reset_params[{name!r}] is {given!r:.80}, want three numbers: default, smallest, largest") from None
     if not (low <= default <= high and math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"reset_params[{name!r}] is {given!r:.80}, want a default between finite bounds: default, least, most")
+        raise ValueError(f"reset_params[{name!r}] is {given!r:.80}, want a default between finite bounds: default, smallest, largest")
     return default, low, high
 
 
 class Attributes(_Wrapper):
-    """Makes attributes of an environment its reset parameters: each keyword names one of the innermost environment, with its default, least
-    and most. gym_wrap = [{ use = "rlhost.gymnasium.params:Attributes", gravity = [9.8, 0.1, 20.0] }]"""
+    """Makes attributes of an environment its reset parameters: each keyword names one of the innermost environment, with its default,
+    smallest and largest value. gym_wrap = [{ use = "rlhost.gymnasium.params:Attributes", gravity = [9.8, 0.1, 20.0] }]"""
 
     def __init__(self, env: gymnasium.Env[Any, Any], **attributes: Any):
         super().__init__(env)
