@@ -12,7 +12,7 @@ import unittest
 import grpc
 import numpy
 
-from rlhost import Message, _native
+from rlhost import Episode, Message, _native
 from fakehost import PLUGIN, FakeHost, HostArena, python
 
 PLUGINS = str(pathlib.Path(__file__).with_name("counting.py"))
@@ -301,7 +301,7 @@ class PayloadTest(unittest.TestCase):
     def test_an_episode_is_read_where_the_abi_has_it(self):
         bits = struct.unpack("<I", struct.pack("<f", -2.5))[0]
         low, high = bits | 7 << 32, 3 | 1 << 32 | 9 << 33 | 5 << 49
-        self.assertEqual(rlhost.Episode.of(rlhost.Message(inline=(low, high))), (-2.5, 7, 3, True, 9, 5))
+        self.assertEqual(Episode.of(Message(inline=(low, high))), (-2.5, 7, 3, True, 9, 5))
 
 
 
