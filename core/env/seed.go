@@ -35,6 +35,7 @@ const (
 	TrialStream      Stream = 0xBB67AE8584CAA73B
 	OpponentStream   Stream = 0x3C6EF372FE94F82B // versions that pools of opponents draw
 	StickyStream     Stream = 0xA54FF53A5F1D36F1 // whether an environment takes its previous action again
+	NoopStream       Stream = 0x510E527FADE682D1 // with how many steps of action 0 an episode begins
 )
 
 // Seed returns the seed that replaces the run's in that stream, for the function Seed and for actions.

@@ -137,10 +137,12 @@ func (l *Loaded) checkLimits(c *graph.Report) {
 		if runs == nil {
 			continue
 		}
-		own := runs.Spec().EpisodeLimit // outside all wrappers: action_repeat has divided it
+		own := runs.Spec().EpisodeLimit // outside all wrappers: wrappers that repeat actions have divided it
 		for k, w := range slices.Backward(e.Table.Wrap) {
-			if steps, ok := w["action_repeat"].(int64); ok {
-				own *= int(steps)
+			for _, key := range []string{"action_repeat", "frame_skip"} {
+				if steps, ok := w[key].(int64); ok {
+					own *= int(steps)
+				}
 			}
 			if limit, ok := w["time_limit"].(int64); ok && own > 0 && limit > int64(own) {
 				c.Add("W123", e.Place(fmt.Sprintf("wrap[%d].time_limit", k)), "leave it out, or raise the limit where it is: in args of the environment, or in its description",

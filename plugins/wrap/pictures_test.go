@@ -48,7 +48,7 @@ func TestPictures_GuestsKeepThePromisesOfEnvironments(t *testing.T) {
 	load := guests(t)
 	for name, list := range map[string][]env.Wrapper{
 		"minatar-breakout@1": {{"time_limit": 9}, {"resize": []any{int64(7), int64(12)}}, {"flatten": true}},
-		"squash@1":           {{"resize": []any{int64(12), int64(10)}}},
+		"squash@1":           {{"noop_reset": int64(3)}, {"frame_skip": int64(2)}, {"fire_reset": int64(1)}, {"resize": []any{int64(12), int64(10)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := load(t, name, list)

@@ -32,20 +32,25 @@ func (c *actionRepeat) validate(bad func(key, reason, help string)) {
 	}
 }
 
-func (c *actionRepeat) describe(s *hostabi.EnvSpec) error {
+func (c *actionRepeat) describe(s *hostabi.EnvSpec) error { return describeRepeated(s, c.Steps) }
+
+// describeRepeated describes environments of which a step is several.
+func describeRepeated(s *hostabi.EnvSpec, steps int) error {
 	if s.HasAgents() {
 		return errors.New("it has agents")
 	}
 	if _, has := s.Tensor(hostabi.RoleDiscount); has {
 		return errors.New("it has a discount of its own for each step")
 	}
-	s.EpisodeLimit = (s.EpisodeLimit + c.Steps - 1) / c.Steps
+	s.EpisodeLimit = (s.EpisodeLimit + steps - 1) / steps
 	return nil
 }
 
-func (c *actionRepeat) around(w *wrapped) layer {
+func (c *actionRepeat) around(w *wrapped) layer { return newRepeatLayer(w, c.Steps) }
+
+func newRepeatLayer(w *wrapped, steps int) *repeatLayer {
 	n := w.o.Envs
-	l := &repeatLayer{w: w, steps: c.Steps, running: make([]byte, n), over: make([]byte, n), idle: make([]byte, n), spans: make([]env.Span, 0, n)}
+	l := &repeatLayer{w: w, steps: steps, running: make([]byte, n), over: make([]byte, n), idle: make([]byte, n), spans: make([]env.Span, 0, n)}
 	l.sums = []rewardSum{{column: trajectory.Reward, of: make([]float32, n)}}
 	if env.Shapes(w.plugin.Plugin) {
 		l.sums = append(l.sums, rewardSum{column: trajectory.ShapedReward, of: make([]float32, n)})
@@ -63,6 +68,7 @@ type repeatLayer struct {
 	over, idle []byte // see ends, of the whole step
 	spans      []env.Span
 	sums       []rewardSum
+	frames     *frames // that a step observes the maximum of; nil: it observes the last one
 }
 
 // rewardSum adds up one column.
@@ -71,7 +77,11 @@ type rewardSum struct {
 	of     []float32 // by environment
 }
 
-func (l *repeatLayer) bind(tr trajectory.Trajectory) { l.tr = tr }
+func (l *repeatLayer) bind(tr trajectory.Trajectory) {
+	if l.tr = tr; l.frames != nil {
+		l.frames.bind(tr)
+	}
+}
 
 func (l *repeatLayer) step(t int) error {
 	w := l.w
@@ -83,8 +93,11 @@ func (l *repeatLayer) step(t int) error {
 	for _, s := range l.sums {
 		clear(s.of)
 	}
+	if l.frames != nil {
+		l.frames.begin(w.part)
+	}
 	var lost error
-	for range l.steps {
+	for k := range l.steps {
 		if !slices.Contains(l.running, 1) {
 			break
 		}
@@ -93,6 +106,9 @@ func (l *repeatLayer) step(t int) error {
 			return err
 		}
 		lost = bothLost(lost, err)
+		if l.frames != nil {
+			l.frames.step(t, l.running, k == l.steps-1)
+		}
 	}
 	for _, s := range l.sums {
 		l.put(s, t)

@@ -216,7 +216,7 @@ func (p *plugin) StepsWhole() string {
 	if p.source.Runtime == env.InProcess {
 		return `leave runtime = "process" out`
 	}
-	return "do it within the environment, in Gymnasium by gym_wrap = [\"rlhost.gymnasium.atari:FrameSkip\"]: a program steps all of its environments at once"
+	return "do it within the environment, in Gymnasium by gym_wrap, such as [\"rlhost.gymnasium.atari:FrameSkip\"]: a program steps all of its environments at once"
 }
 
 // Hash returns the SHA-256 of the source.
