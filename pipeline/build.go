@@ -25,7 +25,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loading.Env{}}
 	p.running.left = maps.Clone(o.Left)
 	p.running.log, p.running.arenas, p.running.stats, p.running.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
-	p.ending.stop = p.Stop
+	p.ending.stop, p.steps.stop = p.Stop, p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
 	p.round.running, p.running.ledger = &p.running, newLedger(p.running.policies)
 	p.pauses.changes, p.watch.changes = p.changes, p.changes

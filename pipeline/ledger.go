@@ -137,6 +137,13 @@ func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi
 	return handed
 }
 
+// handed returns the env steps of all trajectories that were handed over.
+func (l *ledger) handed() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made
+}
+
 // take notes that an instance of a component has got a trajectory.
 func (l *ledger) take(who by, a *arena.Arena, h hostabi.Handle) {
 	onWay := l.of().onWay[who.name]

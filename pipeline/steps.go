@@ -17,6 +17,7 @@ import (
 // stepCounter counts the env steps of a run; see Pipeline.Steps.
 type stepCounter struct {
 	*running
+	stop func(component.StopReason)         // Pipeline.Stop
 	last atomic.Pointer[control.StepCounts] // at the end of the run
 }
 
@@ -107,8 +108,17 @@ func (c *stepCounter) sends(x *instance, place int, signal *bus.Signal) {
 			c.stats.Counter(component.CounterMade).Add(uint64(n))
 		}
 		x.handed.Add(uint64(n))
+		c.enough()
 		return err
 	})
+}
+
+// enough ends a run that learns nothing once it has made the env steps of its stop rule. Where something is learned, what has been learned
+// from counts.
+func (c *stepCounter) enough() {
+	if rule := c.now().run.Stop.EnvSteps; rule > 0 && len(c.policies().learned) == 0 && c.ledger.handed() >= rule {
+		c.stop(component.StopEnvSteps)
+	}
 }
 
 // takes is Host.Takes.

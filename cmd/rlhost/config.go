@@ -196,8 +196,10 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	if err != nil {
 		return err
 	}
-	if _, err := session.Leading(g); err != nil {
-		return p.printProblems(err)
+	if session.Learns(g) || g.Run.Policy != "" {
+		if _, err := session.Leading(g); err != nil {
+			return p.printProblems(err)
+		}
 	}
 	if _, err := sweepOf(g, c.Set, rereading(file, parts)); err != nil {
 		return p.printProblems(err)
@@ -214,6 +216,9 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	}
 	if c.DenyWarnings && len(warnings) > 0 {
 		return printed(exitConfig, warnings)
+	}
+	if !session.Learns(g) {
+		forecast += ", nothing is learned: for rlhost run"
 	}
 	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires%s)\n", printable(file), len(g.Components), len(g.Wires), forecast)
 	return nil

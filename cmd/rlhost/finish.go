@@ -59,7 +59,7 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTerminated) {
 		return printed(exitInterrupted, errInterrupted)
 	}
-	if r.Reason != component.StopInterrupted && !r.Learned() {
+	if r.Reason != component.StopInterrupted && !r.Learned() && t.learns() {
 		return fail(exitNothing, nothingLearned(r))
 	}
 	if r.Evaluation == nil {
@@ -69,6 +69,12 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 		return fail(exitRequire, fmt.Errorf("--require %s: the evaluation was cut by its time; give it more by run.evaluation.wall_time", t.require.text))
 	}
 	return t.require.judge(&r.Evaluation.Judged().Return, r.Evaluation.Acting())
+}
+
+// learns reports whether the run that has begun learns anything.
+func (t *training) learns() bool {
+	s := t.session.Load()
+	return s == nil || session.Learns(s.Graph())
 }
 
 // codeNothing is the code of a run that ended with nothing learned.
@@ -129,6 +135,20 @@ func (t *training) endFailed(err error) {
 	_ = t.encode(end) // its reader has gone: there is no one to tell
 }
 
+// saving is what a run that learns does when it is asked to end.
+const saving = "saving at the next dataset boundary"
+
+// savingAll is what several runs do.
+func savingAll() string { return saving }
+
+// ending says what the run does when it is asked to end.
+func (t *training) ending() string {
+	if t.learns() {
+		return saving
+	}
+	return "ending"
+}
+
 // parting prints the last words before a second Ctrl-C ends the process. It may run concurrently with anything.
 func (t *training) parting() {
 	if t.screen != nil {
@@ -171,7 +191,11 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 		fmt.Fprintf(t.out, "target%s reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			by, text.Returns(*end.ReachedReturn), rule.Window, rule.Wanted(s.Progress().Policy, end.ReachedBy, *end.ReachedReturn), end.EnvSteps, end.WallSeconds)
 	} else {
-		fmt.Fprintf(t.out, "ended (%s%s) after %d env steps, %.2f s\n", end.Reason, by, end.EnvSteps, end.WallSeconds)
+		steps := ""
+		if len(s.Graph().Envs) > 0 {
+			steps = fmt.Sprintf("%d env steps, ", end.EnvSteps)
+		}
+		fmt.Fprintf(t.out, "ended (%s%s) after %s%.2f s\n", end.Reason, by, steps, end.WallSeconds)
 	}
 	if r.CutEnvSteps > 0 {
 		fmt.Fprintf(t.out, "cut within a dataset: its %d env steps do not count, the optimiser steps made do\n", r.CutEnvSteps)
@@ -182,6 +206,8 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 	fmt.Fprint(t.out, players.Told(r.Evaluation, r.Evaluations))
 	switch {
 	case r.SaveErr != nil:
+	case !t.learns():
+		fmt.Fprintf(t.out, "folder %s\n", printable(run.Dir))
 	case !r.Saved:
 		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", session.WhatIsSaved(run))
 	case r.Reason == component.StopInterrupted:

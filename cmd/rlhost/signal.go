@@ -25,8 +25,9 @@ var errTerminated = errors.New("asked to end (SIGTERM)")
 
 // onSignals are a command's reactions to signals.
 type onSignals struct {
-	parting func() // last words before a second request ends the process
-	hangup  func() // called on SIGHUP in a process without a terminal; nil: the same as an interrupt
+	ending  func() string // says what the first request to end leads to
+	parting func()        // last words before a second request ends the process
+	hangup  func()        // called on SIGHUP in a process without a terminal; nil: the same as an interrupt
 }
 
 // untilAsked returns a context that Ctrl-C or SIGTERM ends, for commands that have nothing to save.
@@ -49,7 +50,7 @@ func (p *program) interruptible(do onSignals) (ctx context.Context, stop func())
 		wanted = append(wanted, syscall.SIGHUP)
 	}
 	signal.Notify(signals, wanted...)
-	go p.awaitRequests(signals, cancel, do.parting)
+	go p.awaitRequests(signals, cancel, do)
 	return ctx, func() {
 		stopHangups()
 		signal.Stop(signals)
@@ -62,7 +63,7 @@ func (p *program) interruptible(do onSignals) (ctx context.Context, stop func())
 func terminate() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) } // the process is there
 
 // awaitRequests takes the first request to end, which ends the context, and the second, which ends the process.
-func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelCauseFunc, parting func()) {
+func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelCauseFunc, do onSignals) {
 	first, ok := <-signals
 	if !ok {
 		return
@@ -74,7 +75,7 @@ func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelC
 	if first == syscall.SIGTERM {
 		why, again = errTerminated, "once more to stop at once"
 	}
-	p.tell(slog.LevelWarn, "rlhost: ", "%v; saving at the next dataset boundary (%s)", why, again)
+	p.tell(slog.LevelWarn, "rlhost: ", "%v; %s (%s)", why, do.ending(), again)
 	cancel(why)
 	if !repeated(signals) {
 		return
@@ -82,7 +83,7 @@ func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelC
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		parting()
+		do.parting()
 	}()
 	select {
 	case <-said:

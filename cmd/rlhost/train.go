@@ -32,6 +32,8 @@ type trainCommand struct {
 	JSON     bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
 	Attached int    `placeholder:"PID" help:"End as SIGTERM does when that process ends, which started this one."`
 	Metrics  bool   `help:"With --json: also an object with the event \"metrics\" for each line of the run's metrics."`
+
+	withoutLearner bool // called as run: a pipeline that learns nothing is run too
 }
 
 // Help shows how train is called.
@@ -89,7 +91,7 @@ func (c *trainCommand) Run(p *program) error {
 	}
 	t.program = p.onScreen(c.JSON).outlasting().recording(t.records)
 	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
-	ctx, stop := t.interruptible(onSignals{parting: t.parting, hangup: t.reload})
+	ctx, stop := t.interruptible(onSignals{ending: t.ending, parting: t.parting, hangup: t.reload})
 	defer stop()
 	if err := c.attach(); err != nil {
 		return err
@@ -145,6 +147,7 @@ func (t *training) train(ctx context.Context) error {
 func (t *training) open(ctx context.Context) (*session.Session, error) {
 	o := session.Options{
 		Parts: t.parts, Sets: t.command.Set, Policy: t.command.Policy, Reset: t.command.Reset, Log: t.logger(), Records: t.records, Observe: t.observe,
+		WithoutLearner: t.command.withoutLearner,
 	}
 	if t.command.Resume != "" {
 		run, err := t.command.Find(t.command.Resume)

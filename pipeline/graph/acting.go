@@ -53,10 +53,12 @@ const codeActing = "E054"
 // actingChecker checks that the policies that act are declared, served, and learned or given.
 type actingChecker struct {
 	check     *checker
+	learns    bool            // the graph has a learner
 	gathering map[string]bool // components that gather rows of rollouts which name policies
 }
 
 func (k *actingChecker) acting() {
+	k.learns = slices.ContainsFunc(k.check.graph.Components, func(x Component) bool { return x.Learns() })
 	for i := range k.check.graph.Components {
 		x := &k.check.graph.Components[i]
 		k.learnsGiven(x)
@@ -211,6 +213,9 @@ func (k *actingChecker) answeredByOne(x *Component) {
 	var first *Component
 	for _, w := range k.behind(x, component.PayloadRequest) {
 		to := k.check.graph.Component(w.To)
+		if to.Policy != "" && !k.learns {
+			k.weighed(x, to)
+		}
 		switch {
 		case to.Policy == "":
 		case first == nil:

@@ -257,7 +257,7 @@ func (k *flowChecker) blockingCycles() {
 				visit(w.To)
 			case 1:
 				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
-				at, help := w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`
+				at, help := w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"; or on_full = "fail", where never more messages are under way than it has depth`
 				if answer := k.answerOf(edges, cycle); answer != nil {
 					at, help = answer.SlotAt, `an answer goes back to the instance that has asked: mode = "reply" on the wire of `+component.Qualified(answer.From, answer.Signal)
 				}

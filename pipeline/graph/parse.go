@@ -50,7 +50,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.componentTables()
 	(&scheduler{c}).outlasted()
 	(&wireReader{c}).wireTables()
-	(&actingChecker{c, map[string]bool{}}).acting()
+	(&actingChecker{check: c, gathering: map[string]bool{}}).acting()
 	if !c.failed(0) {
 		(&flowChecker{c}).flow()
 	}

@@ -282,7 +282,7 @@ func (s *Session) describe() error {
 		}
 		i.Rlhost, i.Seed, i.Mode, i.Kernel, i.Plugins = hostabi.Release, e.Seed, e.Mode, e.Kernels, hashes
 		i.Python = interpreterOf(s.graph)
-		i.Env, i.Outcome = s.graph.Env(s.policy.Env).Table.Use, nil
+		i.Env, i.Outcome = s.envUsed(), nil
 		i.Policies = networks
 	})
 	if err == nil && s.resumed {
@@ -293,6 +293,17 @@ func (s *Session) describe() error {
 	}
 	s.tell(e)
 	return nil
+}
+
+// envUsed returns what the leading policy's environment is made of, or the first one's where nothing is learned; empty if there is none.
+func (s *Session) envUsed() string {
+	if e := s.graph.Env(s.policy.Env); e != nil {
+		return e.Table.Use
+	}
+	if len(s.graph.Envs) > 0 {
+		return s.graph.Envs[0].Table.Use
+	}
+	return ""
 }
 
 // fileOf returns the file that a pipeline can be read from again, or nothing.

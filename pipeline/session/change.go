@@ -161,6 +161,9 @@ func (ch *change) trainable() error {
 		return err
 	}
 	if ch.job.Policy == "" {
+		if Learns(ch.next) && !Learns(ch.job.Pipeline.Graph()) {
+			return bad("nothing is learned in this run, and a learner needs one that begins with it: rlhost stop, and rlhost train")
+		}
 		return nil
 	}
 	p, _, err := learned(ch.next, cmp.Or(ch.next.Run.Policy, ch.job.Policy))

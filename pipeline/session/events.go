@@ -102,7 +102,11 @@ func (Evaluating) event() {}
 
 // String returns the run's name, seed, mode, kernels and pipeline, and the learned policies if there are several.
 func (e *Started) String() string {
-	text := fmt.Sprintf("run %s  seed %d  %s  kernels %s  pipeline %.8s", e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
+	text := fmt.Sprintf("run %s  seed %d  %s", e.Dir, e.Seed, e.Mode)
+	if e.Kernels != "" {
+		text += "  kernels " + e.Kernels
+	}
+	text += fmt.Sprintf("  pipeline %.8s", e.Pipeline)
 	if len(e.Learned) > 1 {
 		text += fmt.Sprintf("  learns %s (%s leads)", strings.Join(e.Learned, ", "), e.Policy)
 	}

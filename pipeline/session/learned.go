@@ -108,7 +108,7 @@ func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err 
 	if i := slices.Index(names, name); i >= 0 {
 		return list[i].policy, list[i].component, nil
 	}
-	help := "give a component of kind learner policy = " + strconv.Quote(cmp.Or(name, mainPolicy))
+	help := "give a component of kind learner policy = " + strconv.Quote(cmp.Or(name, mainPolicy)) + "; rlhost run runs a pipeline without a learner"
 	if len(list) > 0 {
 		help = "learned are: " + strings.Join(names, ", ")
 	}
@@ -138,12 +138,19 @@ func Leading(g *graph.Graph) (policy string, err error) {
 	return p.Name, nil
 }
 
-// findLeading finds the leading policy and its learner.
+// Learns reports whether a pipeline has a learner.
+func Learns(g *graph.Graph) bool { return len(learnings(g)) > 0 }
+
+// findLeading finds the leading policy and its learner; a policy without a name where nothing is learned.
 func (s *Session) findLeading() (err error) {
 	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
 		named := *s.graph
 		named.Run.Policy = s.o.Policy
 		s.graph = &named
+	}
+	if s.o.WithoutLearner && s.graph.Run.Policy == "" && !Learns(s.graph) {
+		s.policy = &graph.Policy{}
+		return nil
 	}
 	s.policy, s.learner, err = learned(s.graph, "")
 	return err

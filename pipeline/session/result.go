@@ -32,7 +32,7 @@ func (s *Session) failed(err error) error {
 // Result is the result of a training.
 type Result struct {
 	Reason                  component.StopReason
-	EnvSteps, PolicyVersion uint64 // learned from, and published
+	EnvSteps, PolicyVersion uint64 // learned from, or made where nothing is learned, and published
 	CutEnvSteps             uint64 // of the dataset that the end of the run came into: learned from in part, and dropped
 	PartialEnvSteps         uint64 // of trajectories that were not full when the run was cut: dropped
 	Episodes                uint64
@@ -61,6 +61,9 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 		Reason: reason, EnvSteps: max(p.EnvSteps, s.before.EnvSteps+s.pipeline.Trained(s.policy.Name)),
 		PolicyVersion: max(p.PolicyVersion, s.pipeline.PolicyVersion()), CutEnvSteps: s.count(component.CounterCut), PartialEnvSteps: s.count(component.CounterCutEnvs), Episodes: s.count("runner/episodes"),
 		MeanReturn: s.at.MeanReturn, Saved: s.last != nil, SaveErr: s.saveErr,
+	}
+	if s.learner == "" {
+		r.EnvSteps, r.MeanReturn = s.pipeline.Steps().Made, s.gauge(component.GaugeMeanReturn)
 	}
 	r.ReachedBy, r.ReachedReturn = reached(s)
 	r.StoodStill = s.pipeline.StoodStill()

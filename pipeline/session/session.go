@@ -84,6 +84,10 @@ type Options struct {
 	// one, else main.
 	Policy string
 
+	// WithoutLearner accepts a pipeline that learns nothing. It runs until a stop rule, a component or the end of the context ends it;
+	// it has no leading policy and no dataset boundaries, so there are no checkpoints and no evaluations.
+	WithoutLearner bool
+
 	Log     *slog.Logger // nil: slog.Default
 	Records *Records     // log records for the run's folder; nil: the records of Log from here on
 	Observe func(Event)  // gets the events; may be nil
@@ -97,7 +101,7 @@ type Session struct {
 	records  *Records
 	started  time.Time
 	graph    *graph.Graph  // that the training began with
-	policy   *graph.Policy // the leading one
+	policy   *graph.Policy // the leading one; without a name where nothing is learned
 	learner  string        // component whose state holds it
 	run      *runs.Run
 	beside   atomic.Pointer[runs.Run] // where files are saved once the run's folder was removed

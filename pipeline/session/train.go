@@ -87,6 +87,9 @@ func (s *Session) build(ctx context.Context) (err error) {
 		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, AtFailure: s.atFailure, Stored: storedFor(s),
 		Left: s.run.Info().Left,
 	}
+	if s.learner == "" {
+		o.Grace = time.Millisecond // no boundary comes
+	}
 	var problems graph.Problems
 	if s.resumed {
 		o.Resumes = len(s.run.Info().Resumes) + 1

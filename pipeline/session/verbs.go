@@ -56,6 +56,9 @@ func (v runVerbs) checkpoint(ctx context.Context, _ control.CheckpointRequest, n
 	if v.job.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
+	if !Learns(v.job.Pipeline.Graph()) {
+		return nil, bad("nothing is learned in this run, so there is nothing to save")
+	}
 	say := sayTo(notice)
 	say("waiting for the next dataset boundary")
 	ctx, cancel := context.WithCancel(ctx)
@@ -94,7 +97,7 @@ func (v runVerbs) stop(ctx context.Context, q control.StopRequest, notice contro
 	}
 	v.job.history.note(runs.Change{Step: runs.StepNoted, Number: v.job.history.nextNumber(), What: what}, askerOf(ctx))
 	v.job.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
-	if !q.Now {
+	if !q.Now && Learns(v.job.Pipeline.Graph()) {
 		sayTo(notice)("saving at the next dataset boundary")
 	}
 	v.job.Stop(q.Now)

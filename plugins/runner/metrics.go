@@ -53,7 +53,7 @@ func (rn *Runner) writeMetrics(names []string, values []float64) {
 		return
 	}
 	r := newRow()
-	r.number(globalStep, float64(rn.trained))
+	r.number(globalStep, float64(rn.counted()))
 	r.number("time", float64(now.UnixMilli())/1000)
 	r.number("charts/SPS", rn.rate.PerSecond(shortWindow))
 	if rn.window.Len() > 0 {
@@ -86,7 +86,7 @@ func (rn *Runner) writeMetrics(names []string, values []float64) {
 		}
 	}
 	for _, l := range rn.log.metrics {
-		rn.log.report(l.write(now, rn.trained, r.metrics))
+		rn.log.report(l.write(now, rn.counted(), r.metrics))
 	}
 	if rn.out.Metrics {
 		_, _ = rn.screen.Write(appendRow([]byte(`{"event":"metrics",`), r.metrics))

@@ -107,7 +107,7 @@ func (rn *Runner) progress() progress {
 	done, left := rn.done()
 	return progress{
 		Event: "progress", WallSeconds: rn.wall().Seconds(), Done: known(done), SecondsLeft: known(left),
-		EnvSteps: rn.trained, EnvStepsMade: rn.envStepsMade(),
+		EnvSteps: rn.counted(), EnvStepsMade: rn.envStepsMade(),
 		PerSecond10: rn.rate.PerSecond(shortWindow), PerSecond60: rn.rate.PerSecond(longWindow),
 		Episodes: rn.window.Episodes(), MeanReturn: known(rn.window.Mean()), StdReturn: known(rn.window.Std()),
 		WindowFull: rn.window.Full(), EpisodeLength: known(rn.window.MeanLength()), PolicyVersion: rn.version,
@@ -123,9 +123,9 @@ func (rn *Runner) done() (share, left float64) {
 	share, left = math.NaN(), math.NaN()
 	stop, rate := &rn.h.Run.Stop, rn.rate.PerSecond(longWindow)
 	if stop.EnvSteps > 0 {
-		share = float64(rn.trained) / float64(stop.EnvSteps)
+		share = float64(rn.counted()) / float64(stop.EnvSteps)
 		if rate > 0 {
-			left = float64(stop.EnvSteps-min(rn.trained, stop.EnvSteps)) / rate
+			left = float64(stop.EnvSteps-min(rn.counted(), stop.EnvSteps)) / rate
 		}
 	}
 	if stop.WallTime > 0 {
@@ -182,7 +182,9 @@ func (rn *Runner) fields() []field {
 		{"return", rn.shownReturn(&p)},
 		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
 		{"length", decimals(p.EpisodeLength, 0)},
-		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
+	}
+	if rn.learns {
+		fields = append(fields, field{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)})
 	}
 	if p.SecondsLeft != nil {
 		fields = slices.Insert(fields, 2, field{"left", (time.Duration(*p.SecondsLeft) * time.Second).String()})
@@ -190,8 +192,10 @@ func (rn *Runner) fields() []field {
 	for _, q := range p.Queues {
 		fields = append(fields, field{q.Name, fmt.Sprintf("%d/%d", q.Queued, q.Depth)})
 	}
-	fields = append(fields, field{"kl", decimals(p.KL, 4)}, field{"clip", decimals(p.ClipFraction, 3)},
-		field{"entropy", decimals(p.Entropy, 3)})
+	if rn.learns {
+		fields = append(fields, field{"kl", decimals(p.KL, 4)}, field{"clip", decimals(p.ClipFraction, 3)},
+			field{"entropy", decimals(p.Entropy, 3)})
+	}
 	if p.LogErrors > 0 {
 		fields = slices.Insert(fields, 1, field{"log errors", strconv.FormatUint(p.LogErrors, 10)})
 	}

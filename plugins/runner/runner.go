@@ -51,6 +51,7 @@ type Runner struct {
 	longest   *stat.Gauge
 	episodeAt uint64 // env steps that had been learned from when an episode ended last
 
+	learns  bool          // something is learned: env steps count when they have been learned from
 	made    *stat.Counter // env steps made since the program was started
 	offset  int64         // env steps of the run made by earlier programs
 	version uint64        // its newest version
@@ -120,6 +121,7 @@ func (rn *Runner) Start(h *component.Host) error {
 	if size == 0 {
 		size = defaultWindow
 	}
+	rn.learns = h.Peers("learner") > 0
 	rn.returns = newReturns(size, h.Stats, func(name string) string { return name })
 	rn.envs, rn.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
 	rn.episodes = h.Stats.Counter("runner/episodes")
@@ -174,7 +176,18 @@ func (rn *Runner) begin(*hostabi.Message) {
 func (rn *Runner) tick() {
 	rn.rate.Observe(time.Now(), float64(rn.envStepsMade()))
 	rn.log.flushEpisodes()
+	if rn.learns = rn.h.Peers("learner") > 0; !rn.learns {
+		rn.writeMetrics(nil, nil)
+	}
 	rn.show()
+}
+
+// counted returns the env steps by which the run counts: those learned from, or made where nothing is learned.
+func (rn *Runner) counted() uint64 {
+	if rn.learns {
+		return rn.trained
+	}
+	return rn.envStepsMade()
 }
 
 // envStepsMade returns the env steps that this run has made, before a resume too.
@@ -228,7 +241,7 @@ func (rn *Runner) onEpisode(m *hostabi.Message) {
 	policy, ok := rn.naming.acted(m, e)
 	rn.log.episode(rn.envStepsMade(), played{e, rn.nameOf(policy, ok), m.PolicyVersion})
 	rn.episodes.Inc()
-	rn.episodeAt = rn.trained
+	rn.episodeAt = rn.counted()
 	rn.longest.Set(max(rn.longest.Value(), float64(e.Length)))
 	if !ok {
 		return
@@ -352,6 +365,9 @@ func (rn *Runner) Stop() error {
 	}
 	if !rn.began.IsZero() {
 		rn.rate.Observe(time.Now(), float64(rn.envStepsMade()))
+		if !rn.learns {
+			rn.writeMetrics(nil, nil)
+		}
 		if rn.out.JSON || rn.trained > 0 || rn.envStepsMade() > 0 {
 			rn.show()
 		}
