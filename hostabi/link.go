@@ -42,6 +42,12 @@ const (
 	// Inline[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
 	// by which the numbers of an episode become one.
 	LinkEnvMetric uint16 = 0xFF24
+	// LinkEnvStepAlone, to a worker whose EnvLoaded says alone: T is the row, Inline[0] the index of the one environment that makes
+	// a step. Several environments may be in such steps, each in one; no other call comes meanwhile.
+	LinkEnvStepAlone uint16 = 0xFF25
+	// LinkEnvSteppedAlone, from the worker, answers LinkEnvStepAlone, in any order: Inline[1] is the index of the environment plus 1.
+	// Kind, Split and Inline[0] are as in LinkEnvReply; the text begins T bytes into its room.
+	LinkEnvSteppedAlone uint16 = 0xFF26
 
 	// LinkPolicyLoad, to a program that computes a policy: the scratch area holds a policy version, whose number is Inline[0].
 	LinkPolicyLoad uint16 = 0xFF30

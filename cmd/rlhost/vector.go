@@ -15,6 +15,7 @@ type vectorCommand struct {
 	Pipeline  string `arg:"" help:"Pipeline file with the environment's table; - is standard input."`
 	Envs      int    `default:"1" help:"Environments to step at a time."`
 	Autoreset string `enum:"same_step,next_step" default:"same_step" help:"When an episode begins after the end of another."`
+	Alone     bool   `help:"Step each environment as soon as it has an action."`
 	Files     []int  `required:"" placeholder:"FD" help:"Open files: the rings of requests and of replies, the connection, and the segment for resets."`
 	Attached  int    `required:"" placeholder:"PID" help:"The program that steps them. Its end is the end of this one."`
 }
@@ -48,7 +49,7 @@ func (c *vectorCommand) Run(p *program) error {
 		if spec.Autoreset&mode == 0 {
 			err = fail(exitPlugin, fmt.Errorf("%s offers no %s", spec.Name, c.Autoreset))
 		} else {
-			err = vector.Serve(ctx, plugin, vector.Options{Envs: c.Envs, Autoreset: mode}, files)
+			err = vector.Serve(ctx, plugin, vector.Options{Envs: c.Envs, Autoreset: mode, Alone: c.Alone}, files)
 		}
 		return memoryHelp(errors.Join(err, plugin.Close()), "num_envs")
 	})

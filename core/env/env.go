@@ -129,6 +129,16 @@ type Starter interface {
 	FinishStep() error
 }
 
+// Separate is optional for an Env whose environments can make their steps one by one, each as soon as it has an action.
+type Separate interface {
+	// StepAlone begins step t of one environment, which is in no step. Others may be; no other method is called meanwhile, but Close.
+	StepAlone(t, index int) error
+	// StepsAlone says what to call at the end of each step that StepAlone has begun, from any goroutine, with the step's error; it is called
+	// before StepAlone. A Fault of kind Lost costs all environments that it names, in a step or not. ErrUnsupported
+	// where the environments step together.
+	StepsAlone(over func(index int, err error)) error
+}
+
 // Copying is optional for an Env whose environments do not step into the bound blocks: it counts the copies.
 type Copying interface {
 	// Copied returns how many bytes were copied, or computed again, for that since the Env was made.

@@ -244,6 +244,8 @@ type EnvLoaded struct {
 	Hash string  `json:"hash"` // SHA-256 of the source, hexadecimal
 	// Threads is how many step the environments of a batch side by side, at most; 0: the program does not know the key threads of a source.
 	Threads int `json:"threads,omitempty"`
+	// Alone: environments can be stepped one by one, while others are in steps; see hostabi.LinkEnvStepAlone.
+	Alone bool `json:"alone,omitempty"`
 	// Again: EnvMake may be called again, and replaces the environments that were made before.
 	Again bool `json:"again,omitempty"`
 	// Errors are in keys of the source, such as args.size. Where there are some, no environment was loaded.

@@ -24,10 +24,13 @@ import (
 type Options struct {
 	Envs      int
 	Autoreset hostabi.Autoreset
+	// Alone: each environment makes its step as soon as it has an action, and Receive tells which have.
+	Alone bool
 }
 
 // Files are what the other program has opened: rings of messages, a connection for documents, and a segment with a seed for each
-// environment, then a flag for each, which a reset reads.
+// environment, then a flag for each, which a reset reads. For environments that are stepped alone two lists of numbers of environments
+// follow, 4 bytes each, from the next multiple of 4 on: of steps to make, and of steps that are over.
 type Files struct {
 	Requests, Replies, Wire, Resets int
 }
@@ -45,6 +48,8 @@ type Ready struct {
 // Failed is the document that goes before the answer to a call that failed.
 type Failed struct {
 	Reason string `json:"reason"`
+	// Envs need a reset; only where environments are stepped alone.
+	Envs []int `json:"envs,omitempty"`
 }
 
 // Render is the slot of a call for a picture: T is the number of the environment, Split that of the camera. The document with the picture
@@ -76,7 +81,8 @@ const creation = 1
 
 // server is the state between calls.
 type server struct {
-	driver   *env.Driver
+	driver   *env.Driver // or nil
+	alone    *alone      // or nil
 	requests *ring.SPSC
 	replies  *ring.SPSC
 	wire     *shm.Socket
@@ -92,19 +98,34 @@ func Serve(ctx context.Context, plugin env.Plugin, o Options, f Files) (err erro
 	if err := s.open(f); err != nil {
 		return err
 	}
-	if s.resets.Size() < 9*o.Envs {
-		return fmt.Errorf("the segment for resets has %d bytes, want 9 for each of %d environments", s.resets.Size(), o.Envs)
+	if want := areaBytes(o); s.resets.Size() < want {
+		return fmt.Errorf("the segment for resets has %d bytes, want %d for %d environments", s.resets.Size(), want, o.Envs)
 	}
-	spec := plugin.Spec()
-	s.driver, err = env.NewDriver(plugin, env.DriverOptions{Options: env.Options{Name: "make_vec", Envs: o.Envs, Seed: creation, Autoreset: o.Autoreset, Wanted: ctx}})
-	if err != nil {
+	options := env.Options{Name: "make_vec", Envs: o.Envs, Seed: creation, Autoreset: o.Autoreset, Wanted: ctx}
+	if o.Alone {
+		if s.alone, err = newAlone(s, plugin, options); err != nil {
+			return err
+		}
+	} else if s.driver, err = env.NewDriver(plugin, env.DriverOptions{Options: options}); err != nil {
 		return err
 	}
+	spec := plugin.Spec()
 	if err := s.begin(plugin, &spec); err != nil {
 		return err
 	}
 	return s.serve(ctx)
 }
+
+// areaBytes is how large the segment for resets has to be.
+func areaBytes(o Options) int {
+	if !o.Alone {
+		return 9 * o.Envs
+	}
+	return listsAt(o.Envs) + 8*o.Envs
+}
+
+// listsAt is where the lists of environments begin.
+func listsAt(envs int) int { return (9*envs + 3) &^ 3 }
 
 // open opens what the other program has made.
 func (s *server) open(f Files) (err error) {
@@ -125,6 +146,9 @@ func (s *server) close() (err error) {
 	if s.driver != nil {
 		err = s.driver.Close()
 	}
+	if s.alone != nil {
+		err = errors.Join(err, s.alone.envs.Close())
+	}
 	if s.requests != nil {
 		err = errors.Join(err, s.requests.Close())
 	}
@@ -142,11 +166,19 @@ func (s *server) close() (err error) {
 
 // begin tells the other program what there is.
 func (s *server) begin(plugin env.Plugin, spec *hostabi.EnvSpec) error {
-	tr, row := s.driver.Acting()
-	block := s.driver.Block()
+	block, row := s.block()
 	return s.tell(&Ready{
-		Describe: spec.Describe(), Hash: plugin.Hash(), Columns: tr.Schema.Document(), Offset: block.Offset, Bytes: len(tr.Mem), Row: row,
+		Describe: spec.Describe(), Hash: plugin.Hash(), Columns: block.Schema.Document(), Offset: block.Offset, Bytes: len(block.Mem), Row: row,
 	}, block.FD)
+}
+
+// block returns the block, and the row that the environments observe first.
+func (s *server) block() (env.Block, int) {
+	if s.alone != nil {
+		return s.alone.envs.Block(), 1
+	}
+	_, row := s.driver.Acting()
+	return s.driver.Block(), row
 }
 
 func (s *server) tell(document any, files ...int) error {
@@ -176,7 +208,11 @@ func (s *server) serve(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := s.answer(&in[0]); err != nil {
+		answer := s.answer
+		if s.alone != nil {
+			answer = s.alone.answer
+		}
+		if err := answer(&in[0]); err != nil {
 			return err
 		}
 		answered = time.Now()
@@ -198,6 +234,10 @@ func (s *server) answer(m *hostabi.Message) error {
 	}
 	_, row := s.driver.Acting()
 	reply.T, reply.Split, reply.Inline[0] = uint32(row), uint32(max(stepped, 0)), uint64(ended)
+	return s.reply(reply)
+}
+
+func (s *server) reply(reply hostabi.Message) error {
 	for s.replies.Put([]hostabi.Message{reply}) == 0 {
 		if !s.replies.WaitRoom(glance) {
 			return errors.New("the other program takes no answers")
@@ -211,23 +251,24 @@ func (s *server) call(m *hostabi.Message) (trajectory.Ended, error) {
 	case hostabi.LinkEnvStep:
 		return s.driver.Step()
 	case hostabi.LinkEnvReset:
-		return 0, s.reset(m.Kind)
+		mask, seeds := s.resetOf(m.Kind)
+		return 0, s.driver.Reset(mask, seeds)
 	case Render:
-		return 0, s.render(int(m.T), int(m.Split))
+		return 0, s.render(s.driver.Env, int(m.T), int(m.Split))
 	case Ask:
-		return 0, s.ask()
+		return 0, s.ask(s.driver.Env)
 	}
 	return 0, fmt.Errorf("there is no call %#x", m.Slot)
 }
 
 // render sends a picture of an environment.
-func (s *server) render(index, camera int) error {
-	spec := &s.driver.Schema().Spec
+func (s *server) render(e env.Env, index, camera int) error {
+	spec := e.Spec()
 	mode, channels := hostabi.RenderRGB, 3
 	if spec.Render.Modes&mode == 0 {
 		mode, channels = hostabi.RenderRGBA, 4
 	}
-	from, ok := s.driver.Env.(env.Renderer)
+	from, ok := e.(env.Renderer)
 	if !ok || spec.Render.Modes&mode == 0 {
 		return fmt.Errorf("%s draws no pictures in colour: its module would export %s and name the modes RGB or RGBA", spec.Name, hostabi.ExportRender)
 	}
@@ -250,15 +291,14 @@ const (
 )
 
 // ask puts a question to the environments and sends their answers.
-func (s *server) ask() error {
+func (s *server) ask(e env.Env) error {
 	question, err := s.question()
 	if err != nil {
 		return err
 	}
-	spec := &s.driver.Schema().Spec
-	to, ok := s.driver.Env.(env.Asked)
+	to, ok := e.(env.Asked)
 	if !ok {
-		return fmt.Errorf("%w: the environments of %s have no attributes or methods that another program can reach", env.ErrUnsupported, spec.Name)
+		return fmt.Errorf("%w: the environments of %s have no attributes or methods that another program can reach", env.ErrUnsupported, e.Spec().Name)
 	}
 	answers, err := to.Ask(question)
 	if err != nil {
@@ -303,11 +343,9 @@ func (s *server) question() ([]byte, error) {
 	return question, nil
 }
 
-// reset starts episodes: everywhere, or where the flags say so, and with seeds where they are given.
-func (s *server) reset(kind uint16) error {
+// resetOf returns where episodes are to begin, nil is everywhere, and their seeds, nil where none are given.
+func (s *server) resetOf(kind uint16) (mask []uint8, seeds []uint64) {
 	given := s.resets.Bytes()
-	var mask []uint8
-	var seeds []uint64
 	if kind&hostabi.LinkEnvMask != 0 {
 		mask = given[8*len(s.seeds):][:len(s.seeds)]
 	}
@@ -317,5 +355,5 @@ func (s *server) reset(kind uint16) error {
 			seeds[i] = binary.LittleEndian.Uint64(given[8*i:])
 		}
 	}
-	return s.driver.Reset(mask, seeds)
+	return mask, seeds
 }

@@ -28,6 +28,11 @@ type caller struct {
 
 func begin(t *testing.T, envs, resets int) *caller {
 	t.Helper()
+	return beginWith(t, Options{Envs: envs, Autoreset: hostabi.SameStep}, plugintest.Script{}, resets)
+}
+
+func beginWith(t *testing.T, o Options, script plugintest.Script, resets int) *caller {
+	t.Helper()
 	c := &caller{t: t, ended: make(chan error, 1)}
 	var theirs *os.File
 	var errs [4]error
@@ -53,7 +58,7 @@ func begin(t *testing.T, envs, resets int) *caller {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		c.ended <- Serve(ctx, plugintest.New(plugintest.Script{}), Options{Envs: envs, Autoreset: hostabi.SameStep}, f)
+		c.ended <- Serve(ctx, plugintest.New(script), o, f)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -173,7 +178,7 @@ func TestServe_StepsInTheBlockThatItShares(t *testing.T) {
 
 func TestServe_RefusesFilesThatAreTooSmall(t *testing.T) {
 	c := begin(t, 1000, 9)
-	if err := <-c.ended; err == nil || !strings.Contains(err.Error(), "want 9 for each of 1000 environments") {
+	if err := <-c.ended; err == nil || !strings.Contains(err.Error(), "want 9000 for 1000 environments") {
 		t.Errorf("%v", err)
 	}
 }

@@ -37,6 +37,8 @@ type batch struct {
 	waits  chan func()   // to the goroutine that waits for steps; nil until there is one
 	waited chan struct{} // it does not touch the rings any more
 	waiter sync.WaitGroup
+
+	alone *alone // nil until environments are to be stepped one by one
 }
 
 // segment identifies a segment, however often it is opened.

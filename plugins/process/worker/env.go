@@ -15,6 +15,7 @@ var (
 	_ env.Stater     = (*batch)(nil)
 	_ env.Starter    = (*batch)(nil)
 	_ env.Asked      = (*batch)(nil)
+	_ env.Separate   = (*batch)(nil)
 )
 
 // NewEnv makes a batch of environments and returns when all its processes are ready. An error wraps
@@ -51,6 +52,7 @@ func (e *batch) Close() error {
 	if !first {
 		return err
 	}
+	e.alone.end(e)
 	if e.waits != nil {
 		close(e.waits)
 		e.waiter.Wait()

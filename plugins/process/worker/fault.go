@@ -34,11 +34,9 @@ func (e *batch) judge(call string) error {
 				why = fmt.Errorf("%w; %w", why, w.ending())
 			}
 		case w.verdict == late:
-			worst = worse(worst, e.newFault(env.FaultDeadline, call, w.hangs(), fmt.Errorf(
-				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.PID(),
-				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.source.step(), w.p.LastWords())))
+			worst = worse(worst, e.tooLong(w, call, w.hangs()))
 		case w.reply.Kind != 0:
-			worst = worse(worst, e.blame(w, call))
+			worst = worse(worst, e.blame(w, call, 0))
 		}
 	}
 	if e.options.Abandoned() {
@@ -61,6 +59,13 @@ func (e *batch) judge(call string) error {
 	return f
 }
 
+// tooLong is the fault of a process that has not answered in time.
+func (e *batch) tooLong(w *worker, call string, index int) *env.Fault {
+	first := e.options.FirstEnv + w.span.First
+	return e.newFault(env.FaultDeadline, call, index, fmt.Errorf("process %d (environments %d to %d) did not answer within %v and was killed%s",
+		w.p.PID(), first, first+w.span.Count-1, e.plugin.source.step(), w.p.LastWords()))
+}
+
 // errUnwanted is why the processes of an abandoned batch were killed.
 var errUnwanted = errors.New("the processes were killed: nobody waits for them any more")
 
@@ -77,9 +82,9 @@ func poisons(err error) bool {
 	return errors.As(err, &f) && f.Poisons()
 }
 
-// blame makes an error of a reply.
-func (e *batch) blame(w *worker, call string) error {
-	text := w.text()
+// blame makes an error of a reply, whose words begin at a place of their room.
+func (e *batch) blame(w *worker, call string, at int) error {
+	text := w.text(at)
 	kind := env.FaultStatus
 	switch w.reply.Split {
 	case hostabi.LinkEnvFaultRefused:
@@ -161,7 +166,7 @@ func (e *batch) rebind(w *worker) error {
 		return w.ending()
 	}
 	if w.reply.Kind != 0 {
-		return e.blame(w, hostabi.ExportBind)
+		return e.blame(w, hostabi.ExportBind, 0)
 	}
 	return nil
 }

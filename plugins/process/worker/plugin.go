@@ -33,6 +33,7 @@ type plugin struct {
 	workers int
 	spec    hostabi.EnvSpec
 	hash    string
+	alone   bool // environments can be stepped one by one
 
 	mu     sync.Mutex
 	spares []*worker // have loaded the source, for the next batches
@@ -55,7 +56,7 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 	if p.spec, err = loaded.Spec.Decode(); err != nil {
 		return nil, errors.Join(p.specError(err), w.end())
 	}
-	p.hash, p.spares = loaded.Hash, []*worker{w}
+	p.hash, p.alone, p.spares = loaded.Hash, loaded.Alone, []*worker{w}
 	return p, nil
 }
 

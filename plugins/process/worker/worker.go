@@ -253,6 +253,11 @@ func (w *worker) await(until time.Time) {
 			w.p.Transport.Wait(left)
 		}
 	}
+	w.kill()
+}
+
+// kill ends the process after a verdict that is not an answer.
+func (w *worker) kill() {
 	if w.verdict == late {
 		w.p.Abort() // it says where it is
 	} else if w.verdict != died {
@@ -304,10 +309,11 @@ func (w *worker) measure(m *hostabi.Message) {
 	w.options.Metric(env.Metric{Env: index, Name: name, Value: math.Float64frombits(m.Inline[0]), Gather: hostabi.TensorFlags(m.Split) & hostabi.TensorGather})
 }
 
-// text returns the words of a reply.
-func (w *worker) text() string {
-	n := min(w.reply.Inline[0], uint64(w.layout.Text))
-	text := string(w.scratch.Bytes()[w.layout.TextAt:][:n])
+// text returns the words of a reply, which begin at a place of their room.
+func (w *worker) text(at int) string {
+	at = min(at, w.layout.Text)
+	n := min(w.reply.Inline[0], uint64(w.layout.Text-at))
+	text := string(w.scratch.Bytes()[w.layout.TextAt+at:][:n])
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 }
 

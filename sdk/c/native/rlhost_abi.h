@@ -175,6 +175,12 @@ enum {
     // inline_[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
     // by which the numbers of an episode become one.
     RLH_LINK_ENV_METRIC = 65316,
+    // RLH_LINK_ENV_STEP_ALONE, to a worker whose EnvLoaded says alone: T is the row, inline_[0] the index of the one environment that makes
+    // a step. Several environments may be in such steps, each in one; no other call comes meanwhile.
+    RLH_LINK_ENV_STEP_ALONE = 65317,
+    // RLH_LINK_ENV_STEPPED_ALONE, from the worker, answers RLH_LINK_ENV_STEP_ALONE, in any order: inline_[1] is the index of the environment plus 1.
+    // Kind, Split and inline_[0] are as in RLH_LINK_ENV_REPLY; the text begins T bytes into its room.
+    RLH_LINK_ENV_STEPPED_ALONE = 65318,
     // RLH_LINK_POLICY_LOAD, to a program that computes a policy: the scratch area holds a policy version, whose number is inline_[0].
     RLH_LINK_POLICY_LOAD = 65328,
     // the scratch area holds T rows to act on. Kind has bits of RLH_LINK_POLICY_ACT.

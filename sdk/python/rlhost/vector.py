@@ -36,11 +36,15 @@ _MODES = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_
 
 
 class VecError(RuntimeError):
-    """An environment could not be made, or failed; the text says which one and why."""
+    """An environment could not be made, or failed; the text says which one and why. With a batch_size ``env_id`` has the environments that
+    need a reset."""
+
+    env_id: numpy.ndarray = numpy.zeros(0, numpy.int64)
 
 
 def make_vec(env: pipelines.Env, num_envs: int = 1, *, workers: int = 1, threads: int = 1, autoreset: str = "same_step", seed: int | None = None,
-             args: Mapping[str, Any] | None = None, wrap: Sequence[Mapping[str, Any]] | None = None, copy: bool = True) -> VectorEnv:
+             args: Mapping[str, Any] | None = None, wrap: Sequence[Mapping[str, Any]] | None = None, copy: bool = True,
+             batch_size: int | None = None) -> VectorEnv:
     """Makes environments that are stepped together: an id of Gymnasium, what makes one, ``name@version`` of one that is built in, or the
     path of a module.
 
@@ -52,12 +56,19 @@ def make_vec(env: pipelines.Env, num_envs: int = 1, *, workers: int = 1, threads
     Environment i is reset with seed + i. With ``copy=False`` arrays are views of the memory that the environments write: they stay as they are
     for about thirty steps and must not be written.
 
+    With ``batch_size`` no environment waits for another, as in EnvPool: see AloneVectorEnv.
+
     Raises VecError with place, reason and remedy."""
+    if batch_size is not None:
+        from .alone import AloneVectorEnv
+        return AloneVectorEnv(env, num_envs, batch_size, workers=workers, threads=threads, autoreset=autoreset, seed=seed, args=args, wrap=wrap, copy=copy)
     return VectorEnv(env, num_envs, workers=workers, threads=threads, autoreset=autoreset, seed=seed, args=args, wrap=wrap, copy=copy)
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Environments in a process of the host. ``send`` and ``recv`` are the halves of ``step``: between them this process can do other work."""
+
+    _alone = False  # environments are stepped one by one
 
     def __init__(self, env: pipelines.Env, num_envs: int, *, workers: int, threads: int, autoreset: str, seed: int | None, args: Mapping[str, Any] | None,
                  wrap: Sequence[Mapping[str, Any]] | None, copy: bool):
@@ -101,14 +112,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         rings = [_native.ring_create(_native.RING_MESSAGES, _CELLS, 64) for _ in range(2)]
         resets = os.memfd_create("resets", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(resets, 9 * self.num_envs)
+        area = self._area_bytes()
+        os.ftruncate(resets, area)
         fcntl.fcntl(resets, fcntl.F_ADD_SEALS, _SEALS)
         self._requests, self._replies = _native.MessageRing(rings[0]), _native.MessageRing(rings[1])
-        self._resets = mmap.mmap(resets, 9 * self.num_envs)
+        self._resets = mmap.mmap(resets, area)
         shared = [*rings, theirs.fileno(), resets]
         self._words = tempfile.TemporaryFile()
         command = [program(), "vector", "-", "--envs", str(self.num_envs), "--autoreset", autoreset, "--attached", str(os.getpid()),
-                   "--files", ",".join(map(str, shared))]
+                   "--files", ",".join(map(str, shared)), *(["--alone"] if self._alone else [])]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._words, stderr=self._words, pass_fds=shared, env=environment(),
                                  start_new_session=True)
         theirs.close()
@@ -121,6 +133,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         except BrokenPipeError:
             pass  # it has ended, and says why
         return child, wire
+
+    def _area_bytes(self) -> int:
+        """Of the segment for resets: seeds and a mask."""
+        return 9 * self.num_envs
 
     def _document(self) -> tuple[dict[str, Any], list[int]]:
         """The host's next document, and the files that come with it."""
@@ -171,7 +187,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Begins episodes everywhere, or where options["reset_mask"] is true. options["reset_params"] sets reset parameters, which stay for all
         episodes to come: a dict by name, or an array with a row for each environment, or one row for all; NaN is the environment's default.
         Environments of Gymnasium get the other options, in this reset alone."""
-        kind = 0
+        self._restart(seed, options)
+        return self._observed(self._obs[self._row]), self._masked({})
+
+    def _restart(self, seed: int | Sequence[int | None] | None, options: Mapping[str, Any] | None, kind: int = 0) -> None:
+        """Has the host begin episodes."""
         if seed is None and not self._begun:
             seed = self._seed if self._seed is not None else int(numpy.random.default_rng().integers(1 << 31))
         if seed is not None:
@@ -188,12 +208,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if given:
             self._ask_all(asking.OPTIONS, "options", (), given)
         if mask is not None:
-            self._resets[8 * self.num_envs:] = numpy.asarray(mask, bool).reshape(self.num_envs).tobytes()
+            self._resets[8 * self.num_envs:9 * self.num_envs] = numpy.asarray(mask, bool).reshape(self.num_envs).tobytes()
             kind |= _native.LINK_ENV_MASK
         self._ask(_native.LINK_ENV_RESET, kind)
         self._answer()
         self._begun = True
-        return self._observed(self._obs[self._row]), self._masked({})
 
     def _set_params(self, given: Any) -> None:
         if self._param is None or self._params is None:
@@ -310,7 +329,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         failed = self._reply().kind
         told, files = self._document()
         if failed:
-            raise VecError(told["reason"])
+            raise self._failed(told)
         try:
             whole, at, answers = os.pread(files[0], sum(told["bytes"]), 0), 0, []
         finally:
@@ -331,7 +350,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return x.copy() if self._copy else x
 
     def _observed(self, columns: list[numpy.ndarray]) -> Any:
-        space, first = self.observation_space, columns[0]
+        return self._in_space(self.observation_space, columns)
+
+    def _in_space(self, space: spaces.Space[Any], columns: list[numpy.ndarray]) -> Any:
+        """Columns as a batch of a space has them."""
+        first = columns[0]
         if first.dtype == space.dtype and first.shape == space.shape:  # the common case, a Box of f32
             return first.copy() if self._copy else first
         return _gathered(space, iter(columns), self._copy)
@@ -348,9 +371,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _answer(self) -> _native.Message:
         m = self._reply()
         if m.kind:
-            raise VecError(self._document()[0]["reason"])
+            raise self._failed(self._document()[0])
         self._row = m.t
         return m
+
+    def _failed(self, told: dict[str, Any]) -> VecError:
+        return VecError(told["reason"])
 
     def _reply(self) -> _native.Message:
         if not self._waiting:

@@ -1,5 +1,6 @@
 """Environments for threads."""
 
+import os
 import threading
 import time
 
@@ -50,3 +51,30 @@ class Uneven(gymnasium.Env):
         time.sleep(drawn / 1000)
         self.total += drawn * action
         return self.np_random.random(2), drawn, drawn > 3, False, {"total": self.total}
+
+
+class Held(gymnasium.Env):
+    """Its step of action 1 ends when a file is there, and that of action 2 raises."""
+
+    observation_space = gymnasium.spaces.Box(0, 1000, (1,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, file):
+        self.file = file
+
+    def observed(self):
+        return numpy.array([self.steps], numpy.float32), {}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observed()
+
+    def step(self, action):
+        while action == 1 and not os.path.exists(self.file):
+            time.sleep(0.001)
+        if action == 2:
+            raise RuntimeError("asked to")
+        self.steps += 1
+        obs, info = self.observed()
+        return obs, float(os.getpid()), False, False, info

@@ -136,6 +136,7 @@ class Batch:
         self.close()
         self.bound = None
         self.ended = [False] * self._count
+        self._alone_steps = [0] * self._count  # the first of each, which are watched
         for _ in range(self._count):
             self.envs.append(self.source.make())
         self._steps = [env.step for env in self.envs]
@@ -212,6 +213,29 @@ class Batch:
             self._report_told()
         self._write_results(t, rewards, terminations, truncations)
 
+    def step_alone(self, i: int, t: int) -> None:
+        """Makes step t of one environment, whose action is there. Several threads may, each of another environment."""
+        block, alone = self._block(), slice(i, i + 1)
+        try:
+            if self.ended[i]:
+                reward: Any = 0.0
+                terminated = truncated = False
+                obs, info = self._again(i, t, block)
+            else:
+                action = self.source.actions.rows([column[t, alone] for column in block.action])[0]
+                obs, reward, terminated, truncated, info = self._steps[i](action)
+                if self._alone_steps[i] < STEPS:
+                    self._alone_steps[i] += 1
+                    self._watch.look(i, obs, info)
+                if terminated or truncated:
+                    obs, info = self._end(i, t, obs, block)
+            if self.source.masked:
+                self._write_mask(i, t + 1, info)
+            self.source.observations.writer(block.obs, t + 1)(i, obs)
+        except (Exception, SystemExit) as e:
+            raise EnvFault(i, e, self.envs[i], "step") from e
+        self._write_results(t, [reward], [terminated], [truncated], i)
+
     def _again(self, i: int, t: int, block: Bound) -> tuple[Any, Any]:
         """Makes the step after the end of an episode: under next_step another one begins, under disabled nothing changes."""
         if self.autoreset == spec.DISABLED:
@@ -228,18 +252,19 @@ class Batch:
             given = {**params.options(block.params[0, i]), **(given or {})}
         return {} if given is None else {"options": given}
 
-    def _write_results(self, t: int, rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any]) -> None:
-        block = self._block()
+    def _write_results(self, t: int, rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any], first: int = 0) -> None:
+        """Writes the results of neighbouring environments from one on."""
+        block, some = self._block(), slice(first, first + len(rewards))
         try:
             try:
-                block.reward[t] = rewards
+                block.reward[t, some] = rewards
             except (TypeError, ValueError):  # of arrays with one element
-                block.reward[t] = [numpy.asarray(r).item() for r in rewards]
-            block.terminated[t] = terminations
-            block.truncated[t] = truncations
+                block.reward[t, some] = [numpy.asarray(r).item() for r in rewards]
+            block.terminated[t, some] = terminations
+            block.truncated[t, some] = truncations
         except (Exception, SystemExit) as e:
             i, cause = blame(rewards, terminations, truncations, e)
-            raise EnvFault(i, cause, self.envs[i], "step") from cause
+            raise EnvFault(first + i, cause, self.envs[first + i], "step") from cause
 
     def _report_told(self) -> None:
         """Reports what the step has told, in the order of the environments."""

@@ -49,6 +49,31 @@ class Crew:
         _raise_first([run(), *(self._over.get() for _ in self._jobs)])
 
 
+class Line:
+    """Environments that wait for their step, in order. Threads take the next one as soon as they have ended another; a single one is the
+    caller's, and does its work at once."""
+
+    def __init__(self, work: Callable[[int, int], None], threads: int):
+        self._work = work
+        self._waiting: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
+        self._alone = threads == 1
+        for _ in range(threads if threads > 1 else 0):
+            threading.Thread(target=_take, args=(self._waiting, work), daemon=True).start()
+            weakref.finalize(self, self._waiting.put, None)
+
+    def put(self, env: int, t: int) -> None:
+        """Has work called for an environment and its step."""
+        if self._alone:
+            self._work(env, t)
+        else:
+            self._waiting.put((env, t))
+
+
+def _take(waiting: queue.SimpleQueue[tuple[int, int] | None], work: Callable[[int, int], None]) -> None:
+    while (job := waiting.get()) is not None:
+        work(*job)
+
+
 def _serve(jobs: Jobs, over: queue.SimpleQueue[Any]) -> None:
     while (job := jobs.get()) is not None:
         over.put(job())

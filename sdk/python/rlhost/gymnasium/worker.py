@@ -18,11 +18,14 @@ from ..arena import Column, read_columns
 from ..control import Refusal
 from . import asking
 from .batch import Batch, Bound, EnvFault
+from .crew import Line
 from .source import Source, Unusable
 
 _BIND, _RESET, _STEP, _REPLY = (_native.LINK_ENV_BIND, _native.LINK_ENV_RESET, _native.LINK_ENV_STEP,
                                 _native.LINK_ENV_REPLY)
+_STEP_ALONE, _STEPPED_ALONE = _native.LINK_ENV_STEP_ALONE, _native.LINK_ENV_STEPPED_ALONE
 _TEXT = 4096  # room for an error
+_SHORT = 512  # of that for each of several
 _METRICS, _METRIC_BYTES = 64, 64  # the most names that the host takes, and bytes of one
 _FILE_SECONDS = 10.0  # for an announced file to arrive
 
@@ -45,6 +48,7 @@ class Worker:
         self._metrics: dict[str, int] = {}
         self._files: dict[int, tuple[Any, dict[str, Column]]] = {}
         self._arrived = threading.Condition()
+        self._texts = 0  # of environments that are stepped alone
         self._blocks: dict[tuple[int, int], Bound] = {}
 
     def open(self, link: _native.Host) -> None:
@@ -79,7 +83,7 @@ class Worker:
     def _load(self, document: Any) -> Any:
         self._source = self._load_source(document["use"], document.get("args"))
         self._threads = max(document.get("threads", 1), 1)
-        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash, "threads": self._threads, "again": True}
+        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash, "threads": self._threads, "alone": hasattr(self._make_batch, "step_alone"), "again": True}
 
     def _make(self, document: Any) -> Any:
         if not self._source:
@@ -94,6 +98,7 @@ class Worker:
         if not self._bound_link:
             self._link.bind(1, 0, [], 0)  # no slots and no arenas
             self._bound_link = True
+        self._line = Line(self._step_alone, min(self._threads, envs))
         self._made["done_at"] = self._made["text_at"] + _TEXT
         self._made["bytes"] = self._made["done_at"] + 8
         self._first = document.get("first_column", 0)
@@ -134,6 +139,9 @@ class Worker:
                 batch.done = memoryview(self._file(0)[0])[self._made["done_at"]:][:8].cast("Q")
             if m.slot == _STEP:
                 batch.step(m.t)
+            elif m.slot == _STEP_ALONE:
+                self._line.put(m.inline[0], m.t)
+                return
             elif m.slot == _RESET:
                 batch.reset(m.t, *self._reset_arguments(m.kind))
             elif m.slot == _BIND:
@@ -148,6 +156,17 @@ class Worker:
             self._refuse(m.t, _STATE, str(e), _native.LINK_ENV_FAULT_REFUSED)
         else:
             self._send(_REPLY, 0, 0, 0, m.t)
+
+    def _step_alone(self, env: int, t: int) -> None:
+        """Makes and answers a step of one environment, in any thread."""
+        try:
+            self._require().step_alone(env, t)
+        except EnvFault as e:
+            self._refuse_alone(env, _INTERNAL, str(e), _native.LINK_ENV_FAULT_STATUS)
+        except Exception as e:
+            self._refuse_alone(env, _ARGUMENT, str(e), _native.LINK_ENV_FAULT_REFUSED)
+        else:
+            self._send(_STEPPED_ALONE, 0, 0, env + 1)
 
     def _report(self, env: int, name: str, value: float) -> None:
         """Adds a number of an environment to the metrics under env/."""
@@ -165,6 +184,15 @@ class Worker:
         at = self._made["text_at"]
         scratch[at:at + len(data)] = numpy.frombuffer(data, numpy.uint8)
         self._send(_REPLY, status, len(data), env, t, fault)
+
+    def _refuse_alone(self, env: int, status: int, text: str, fault: int) -> None:
+        """Refuses a step of one environment. The last texts stay, since others may be refused before the host has read this one."""
+        with self._arrived:
+            self._texts += 1
+            at = self._texts % (_TEXT // _SHORT) * _SHORT
+        data = text.encode()[:_SHORT]
+        self._file(0)[0][self._made["text_at"] + at:][:len(data)] = numpy.frombuffer(data, numpy.uint8)
+        self._send(_STEPPED_ALONE, status, len(data), env + 1, at, fault)
 
     def _reset_arguments(self, kind: int) -> tuple[Any, Any]:
         scratch, envs = self._file(0)[0], len(self._require().envs)
