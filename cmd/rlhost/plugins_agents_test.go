@@ -89,3 +89,15 @@ func TestS21AgentsAreTheSameInProcesses(t *testing.T) {
 		}
 	}
 }
+
+// Each kind of agent of PettingZoo is learned by a policy of its own, and the file need not say so.
+func TestPlugins_PettingZooGroupsHaveAPolicyEach(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.python()
+	w.copy("odd_agents.py", "../../sdk/python/tests/odd_agents.py")
+	w.write("tag.toml", strings.NewReplacer("cartpole@1", "pettingzoo:odd_agents:tag", "20480", "1024", "cartpole", "tag").Replace(plain))
+	small := []string{"train", "tag.toml", "--set", "component.rollout.envs=8", "--set", "component.batcher.dataset_rows=512"}
+	w.says(small, "learns main, agent (main leads)", "evaluation: return", "evaluation of agent: return")
+	w.fails(exitConfig, append(small, "--set", `component.rollout.policies={ "*/*" = "main" }`), "E055", "adversary and agent, which observe and act differently")
+}

@@ -20,15 +20,16 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 	return g, nil
 }
 
-// parse reads a file twice where its preset has other settings for the actions of the environment.
+// parse reads a file twice where its preset has other settings for its environment.
 func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c := newChecker(file, o)
 	g, problems := c.parse(file, src, o)
-	if !c.choosing.suits(c) {
+	next, again := c.choosing.suits(c)
+	if !again {
 		return g, problems
 	}
 	c = newChecker(file, o)
-	c.choosing.box = true
+	c.choosing = next
 	return c.parse(file, src, o)
 }
 

@@ -40,6 +40,7 @@ func (k *checker) expand(root *node, sets []assignment) *node {
 	sets = (&setReader{k}).assign(root, sets, declared)
 	addVersions(root)
 	if preset != nil {
+		k.addGroups(root, preset)
 		k.addPolicies(root, preset)
 	}
 	sets = (&setReader{k}).assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })

@@ -161,3 +161,33 @@ func TestPresets_GeneralSuitsTheActionsOfItsEnvironment(t *testing.T) {
 	wantLines(t, parse("./arm.wasm", "./mine.toml", ""), "epochs = 7", "envs = 16")
 	wantLines(t, parse("cartpole@1", "./mine.toml", ""), "epochs = 7", "envs = 32")
 }
+
+// Groups of agents with spaces of their own have a policy each, unless the file says who acts.
+func TestPresets_GroupsOfAgentsHaveAPolicyEach(t *testing.T) {
+	parse := func(use, more string, sets ...string) *graph.Graph {
+		t.Helper()
+		text := "rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"" + use + "\"\n[train]\npreset = \"general\"\n" + more
+		g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Loading(), Sets: sets})
+		if g == nil {
+			t.Fatal(problems)
+		}
+		return g
+	}
+	const said = "[policy.prey]\n[component.rollout]\npolicies = { hunters = \"main\", prey = \"prey\" }\n"
+	if by, wanted := parse("./tag.wasm", ""), parse("./tag.wasm", said); by.Hash() != wanted.Hash() {
+		t.Errorf("a file that says nothing is\n%s\nwant\n%s", by.Expanded(), wanted.Expanded())
+	}
+	wantLines(t, parse("./tag.wasm", "[policy.prey]\nnet = { hidden = [8] }\n[component.learner_prey]\nepochs = 9\n"), "net = { kind = \"mlp\", hidden = [8], activation = \"tanh\" }", "epochs = 9")
+	for _, c := range []struct{ use, more string }{
+		{"./duel.wasm", ""}, // one group
+		{"./tag.wasm", "[policy.rules]\nscripted = true\n[component.rollout]\npolicies = { \"*/*\" = \"main\" }\n"},
+	} {
+		if g := parse(c.use, c.more); g.Policy("prey") != nil || g.Policy("player") != nil {
+			t.Errorf("%s has policies of groups:\n%s", c.use, g.Expanded())
+		}
+	}
+	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"./tag.wasm\"\n[train]\npreset = \"ppo\"\n"
+	if g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Loading()}); g == nil || g.Policy("prey") != nil {
+		t.Errorf("a preset that does not look at its environment: %v", problems)
+	}
+}

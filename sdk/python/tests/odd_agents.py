@@ -117,6 +117,39 @@ class Nim(AECEnv):
         self.agent_selection = other
 
 
+class Tag(ParallelEnv):
+    """Two adversaries run after an agent, which sees and does more than they; each is paid for its action."""
+
+    metadata = {"name": "tag"}
+    possible_agents = ["adversary_0", "adversary_1", "agent_0"]
+
+    def observation_space(self, agent):
+        return spaces.Box(-10, 10, (2 if agent == "agent_0" else 3,), numpy.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(5 if agent == "agent_0" else 3)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.count = list(self.possible_agents), 0
+        return self.seen(), {a: {} for a in self.agents}
+
+    def seen(self):
+        return {a: numpy.full(self.observation_space(a).shape, self.count, numpy.float32) for a in self.agents}
+
+    def step(self, actions):
+        self.count += 1
+        rewards, over = {a: float(actions[a]) for a in self.agents}, self.count == 6
+        told = {a: over for a in self.agents}, {a: False for a in self.agents}, {a: {} for a in self.agents}
+        seen = self.seen()
+        if over:
+            self.agents = []
+        return seen, rewards, *told
+
+
+def tag():
+    return Tag()
+
+
 def lives():
     return Lives()
 
