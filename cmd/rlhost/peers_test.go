@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -286,20 +287,74 @@ func distance(a, b component.State) (d float64) {
 	return d
 }
 
-// A network and a loss of one's own in PyTorch learn, in the file of the example.
-func TestPeers_APolicyOfOnesOwnLearns(t *testing.T) {
-	t.Parallel()
+// ownTorch is a workshop with a pipeline of the networks and losses of examples/plugins/pytorch-policy.
+func ownTorch(t *testing.T, script, env, keys string) *workshop {
+	t.Helper()
 	w := torch(t, "short_ppo.py", "")
-	path, err := filepath.Abs("../../examples/plugins/pytorch-policy")
+	path, err := filepath.Abs("../../examples/plugins/pytorch-policy/" + script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("%s[plugin.own]\npath = \"SCRIPT\"\ninterpreter = [%q]\nstart = \"2m\"\n[policy.main]\nplugin = \"own\"\n", plain, os.Getenv("RLHOST_TORCH"))
-	w.write("own.toml", strings.Replace(text, "SCRIPT", filepath.Join(path, "ppo.py"), 1))
-	w.reaches(300, 200_000, "own.toml", "--set", "train.mode=async")
-	memory := strings.NewReplacer("SCRIPT", filepath.Join(path, "recurrent.py"), "cartpole@1", "memory@1", `"fast"`, `"general"`, "20480", "51200").Replace(text)
-	w.write("memory.toml", memory)
-	if end := w.train("memory.toml"); !(end.EvalReturn > 0.9) {
+	w.env = []string{"PYTHONPATH=" + filepath.Dir(path)}
+	text := strings.NewReplacer("cartpole@1", env, `"fast"`, `"general"`).Replace(plain)
+	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = %q\ninterpreter = [%q]\nstart = \"2m\"\n[policy.main]\nplugin = \"own\"\n%s",
+		text, path, os.Getenv("RLHOST_TORCH"), keys))
+	return w
+}
+
+// A network and a loss of one's own in PyTorch learn, in the file of the example.
+func TestPeers_APolicyOfOnesOwnLearns(t *testing.T) {
+	t.Parallel()
+	w := ownTorch(t, "ppo.py", "cartpole@1", "")
+	w.reaches(300, 200_000, "own.toml", "--set", "train.preset=fast", "--set", "train.mode=async")
+}
+
+// A GRU of one's own remembers.
+func TestPeers_APolicyOfOnesOwnRemembers(t *testing.T) {
+	t.Parallel()
+	w := ownTorch(t, "recurrent.py", "memory@1", "")
+	if end := w.train("own.toml", "--set", "run.stop.env_steps=51200"); !(end.EvalReturn > 0.9) {
 		t.Errorf("a GRU of one's own remembers %v of 1", end.EvalReturn)
 	}
 }
+
+// Two convolutions, a GRU and a head for each of an environment's answers understand pictures, by the host's hands: its greedy actions are the
+// module's, in files of every format.
+func TestPeers_APolicyOfOnesOwnSeesAndActsInTheHost(t *testing.T) {
+	t.Parallel()
+	w := ownTorch(t, "recurrent.py", "spaces@1", "acts = \"host\"\n")
+	if end := w.train("own.toml", "--set", "run.stop.env_steps=60000", "--set", "run.evaluation.episodes=100"); !(end.EvalReturn > 0.95) {
+		t.Errorf("convolutions of one's own understand %v of 1", end.EvalReturn)
+	}
+	for _, format := range []string{"numpy", "safetensors", "onnx"} {
+		w.says([]string{"export", "latest", "--format", format, "-o", "policy." + format}, "largest difference from rlhost on")
+	}
+	w.says([]string{"export", "latest", "-o", "policy.npz"}, "largest difference from rlhost on")
+	w.write("same.py", sameSeen)
+	command := exec.Command(os.Getenv("RLHOST_TORCH"), w.path("same.py"), w.path("policy.npz"))
+	command.Env = append(os.Environ(), w.env...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("load: %v\n%s", err, out)
+	}
+}
+
+// sameSeen compares the greedy actions of an exported policy for spaces@1 with the module's, on 1,000 observations.
+const sameSeen = `import sys
+import numpy
+import rlhost
+import torch
+from recurrent import Net
+from rlhost.answers import ask
+from rlhost.policy import PolicySpec, described
+from rlhost.spec import ACTION, OBSERVATION, EnvSpec, Tensor
+of = PolicySpec(EnvSpec("spaces@1", [Tensor(OBSERVATION, "u8", (5, 5, 1), high=255, path="picture"), Tensor(OBSERVATION, "i8", (5,), path="notes/numbers", index=1),
+                                     Tensor(OBSERVATION, "i32", n=3, path="notes/clue", index=2), Tensor(ACTION, "i32", (3,), counts=(2, 2, 3))]))
+loaded, net, random = rlhost.load(sys.argv[1]), Net(of), numpy.random.default_rng(1)
+described(net, of).load({name: array for name, array in loaded._policy.arrays.items()})
+obs = {"picture": (255 * random.integers(0, 2, (1000, 5, 5, 1))).astype("u1"), "notes/numbers": random.integers(-10, 11, (1000, 5)).astype("i1"),
+       "notes/clue": random.integers(0, 3, 1000).astype("i4")}
+state = random.normal(size=(1000, net.state_size)).astype("f4")
+own = ask(net, of, obs, state, [None], True).actions[0]
+theirs, _ = loaded.predict({"picture": obs["picture"], "notes": {"numbers": obs["notes/numbers"], "clue": obs["notes/clue"]}}, state)
+assert (own == theirs).all() and len(numpy.unique(own, axis=0)) > 6, (own != theirs).sum()
+`

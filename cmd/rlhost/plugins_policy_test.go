@@ -31,10 +31,10 @@ class Linear(rlhost.Policy):
         return numpy.exp(logits) / numpy.exp(logits).sum(1, keepdims=True)
 
     def act(self, obs, state, mask, greedy):
-        assert mask is None and obs.shape == (len(obs), 4) and state.shape == (len(obs), 1)
+        assert mask is None and obs.shape == (len(obs), 4) and state.shape == (len(obs), self.state_size)
         p, rows = self.probabilities(obs), numpy.arange(len(obs))
         action = p.argmax(1) if greedy else (self.rng.random(len(obs)) < p[:, 1]).astype(int)
-        log_prob, value, after = numpy.log(p[rows, action]), state[:, 0], state + 1
+        log_prob, value, after = numpy.log(p[rows, action]), state.sum(1), state + 1
         if self.bug == "raise" and state.max() > 2:
             raise RuntimeError("no idea")
         if self.bug == "shape":
@@ -66,7 +66,7 @@ class Reinforce(rlhost.PolicyLearner):
         obs, action, reward = dataset["obs"][:-1].reshape(-1, 4), dataset["action"].astype(int).ravel(), dataset["reward"]
         ends = (dataset["terminated"] | dataset["truncated"]).astype(bool)
         value = dataset["value"][:-1]
-        assert (value[1:][~ends[:-1]] == value[:-1][~ends[:-1]] + 1).all() and (value[1:][ends[:-1]] == 0).all(), "the state is not kept"
+        assert not self.net.state_size or (value[1:][~ends[:-1]] == value[:-1][~ends[:-1]] + 1).all() and (value[1:][ends[:-1]] == 0).all(), "the state is not kept"
         follows = numpy.zeros_like(reward)
         last = numpy.zeros_like(reward[0])
         for t in reversed(range(len(reward))):
@@ -172,4 +172,118 @@ func TestPolicies_OfOnesOwnAreStartedAgain(t *testing.T) {
 	if end := w.train("own.toml", "--set", "policy.main.args.bug=once"); end.EnvSteps != 20480 {
 		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
 	}
+}
+
+// told is linear without a state, which the host computes by the description of it. Its argument bug names what is wrong with that.
+const told = `import numpy
+import rlhost
+from linear import Linear, Reinforce
+
+
+class Told(Linear):
+    state_size = 0
+
+    def describe(self, spec):
+        return None if self.bug == "none" else Words(self)
+
+
+class Words:
+    def __init__(self, of):
+        self.of = of
+
+    def document(self):
+        bug, of = self.of.bug, {"name": "logits", "in": ["obs"], "dense": {"out": 3 if self.of.bug == "wide" else 2, "gain": 1}}
+        value = {"name": "zero", "in": ["obz" if bug == "unknown" else "obs"], "dense": {"out": 1, "gain": 1}}
+        if bug == "external":
+            value = {"name": "zero", "in": ["obs"], "external": {"program": "x", "out": 1}}
+        inputs = [{"path": "obz" if bug == "path" else "obs", "shape": [5] if bug == "shape" else [4], "norm": "running" if bug == "running" else ""}]
+        return {"format": 1, "inputs": inputs, "nodes": [of, value], "policy": [] if bug == "actions" else [{"action": "action", "from": "logits"}],
+                "values": [{"name": "value", "from": "zero"}]}
+
+    def check(self):
+        if self.of.bug == "check":
+            raise ValueError("act differs")
+
+    def tensors(self):
+        return {"logits.weight": self.of.weight * self.of.scale, "logits.bias": self.of.bias, "zero.weight": numpy.zeros((4, 1), "f4"), "zero.bias": numpy.zeros(1, "f4")}
+
+    def load(self, values):
+        self.of.weight[...], self.of.bias[...] = values["logits.weight"] / self.of.scale, values["logits.bias"]
+
+    def missing(self):
+        return {}
+
+
+class Learner(Reinforce):
+    network = Told
+
+
+if __name__ == "__main__":
+    rlhost.serve(Learner)
+`
+
+// sameActions compares the greedy actions of an exported policy with its class's, on 1,000 observations.
+const sameActions = `import sys
+import numpy
+import rlhost
+from rlhost.policy import PolicySpec
+from rlhost.spec import ACTION, OBSERVATION, EnvSpec, Tensor
+from told import Told
+loaded = rlhost.load(sys.argv[1])
+net = Told(PolicySpec(EnvSpec("cartpole@1", [Tensor(OBSERVATION, "f32", (4,)), Tensor(ACTION, "i32", n=2)])), scale=2.0)
+net.describe(None).load(loaded._policy.arrays)
+obs = numpy.random.default_rng(1).normal(size=(1000, 4)).astype("f4")
+want, have = net.act(obs, numpy.zeros((1000, 0), "f4"), None, True)[0], loaded.predict(obs)[0]
+assert (want == have).all() and {0, 1} == set(have.tolist()), (want, have)
+`
+
+// A policy in Python that says what it computes acts in the host, learns, is saved, resumed and evaluated, and its files need neither its class
+// nor its program.
+func TestPolicies_OfOnesOwnActInTheHost(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "")
+	w.write("told.py", told)
+	w.write("own.toml", strings.Replace(w.read("own.toml"), "linear.py", "told.py", 1)+"acts = \"host\"\n")
+	end := w.train("own.toml", "--set", "policy.main.args={ scale = 2.0 }")
+	if end.EnvSteps != 20480 || !(end.EvalReturn > 50) {
+		t.Fatalf("ended by %s after %d env steps: %+v", end.Reason, end.EnvSteps, end)
+	}
+	again := w.train("--resume", "latest", "--set", "run.stop.env_steps=40960")
+	if again.EnvSteps != 40960 || !(again.EvalReturn > 50) {
+		t.Errorf("resumed, ended after %d env steps: %+v", again.EnvSteps, again)
+	}
+	w.says([]string{"eval", "latest", "--episodes", "4", "--seed", "3", "--json"}, fmt.Sprintf("%q", "greedy_returns"))
+	for _, format := range []string{"numpy", "safetensors", "onnx"} {
+		w.says([]string{"export", "latest", "--format", format, "-o", "policy." + format}, "largest difference from rlhost on")
+	}
+	w.write("same.py", sameActions)
+	w.says([]string{"export", "latest", "-o", "policy.npz"}, "largest difference from rlhost on")
+	if out, err := exec.Command(w.python(), w.path("same.py"), w.path("policy.npz")).CombinedOutput(); err != nil {
+		t.Errorf("load: %v\n%s", err, out)
+	}
+	w.fails(exitFailed, []string{"train", "--resume", "latest", "--set", "policy.main.acts=plugin", "--set", "run.stop.env_steps=61440"}, "the saved policy has")
+}
+
+// A description that the host cannot act by is an error that names the key, the plugin and the reason.
+func TestPolicies_OfOnesOwnThatTheHostCannotCompute(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "")
+	w.write("told.py", told)
+	w.write("own.toml", strings.Replace(w.read("own.toml"), "linear.py", "told.py", 1)+"acts = \"host\"\n")
+	for bug, want := range map[string]string{
+		"none":     `plugin "own" does not say what its policy computes`,
+		"wide":     `whose shape is [3]`,
+		"unknown":  `node "zero" reads "obz", which is none before it`,
+		"external": `node "zero" is computed by a program`,
+		"path":     `the environment has no observation "obz"`,
+		"shape":    `input "obs" has the shape [5], and the environment's is [4]`,
+		"running":  "no statistics",
+		"actions":  "it has 0 actions, and the environment has 1",
+	} {
+		w.fails(exitConfig, []string{"train", "own.toml", "--set", fmt.Sprintf("policy.main.args={ bug = %q }", bug)}, "error[E0", `policy "main"`, want)
+	}
+	w.fails(exitPlugin, []string{"train", "own.toml", "--set", "policy.main.args.bug=check"}, "error[E067]", "act differs (told.py:")
+	w.fails(exitConfig, []string{"train", "own.toml", "--set", "policy.main.acts=hots"}, "`acts` is \"hots\"", "use plugin or host")
+	w.write("own.toml", plain+"[policy.main]\nacts = \"host\"\n")
+	w.fails(exitConfig, []string{"train", "own.toml"}, "`acts` has no effect without plugin")
 }

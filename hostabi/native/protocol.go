@@ -289,6 +289,9 @@ type PolicyWanted struct {
 type PolicyMade struct {
 	Weights []PolicyWeight `json:"weights"`
 	State   int            `json:"state"` // elements, float32
+	// Network describes the same policy as a network of the host, for hosts that act by it; none where it has no description. It is as in
+	// saved states, but for what the host adds: how each action is drawn, and types and values of inputs.
+	Network json.RawMessage `json:"network,omitempty"`
 }
 
 // PolicyWeight is a tensor of parameters, float32.

@@ -26,6 +26,8 @@ type PolicyTable struct {
 	// Plugin computes the policy; empty: Backend does. Args are the program's.
 	Plugin *string        `toml:"plugin" doc:"Plugin whose program computes the policy: a network of your own." range:"a [plugin] table" default:""`
 	Args   map[string]any `toml:"args,omitempty" doc:"Arguments of that program's policy."`
+	// Acts is by what such a policy acts: its program, or Backend by the program's description of it.
+	Acts string `toml:"acts" doc:"Computes the actions of that program's policy: the program, or the host by its description." range:"plugin, host"`
 
 	Backend      string `toml:"backend" doc:"Computes the policy." range:"auto, cpu, cuda"`
 	Net          Net    `toml:"net"`
@@ -84,6 +86,12 @@ type Core struct {
 	Size *int            `toml:"size" doc:"Width of the recurrent layer." range:"1 or more" default:"128"`
 }
 
+// Values of acts.
+const (
+	actsPlugin = "plugin"
+	actsHost   = "host"
+)
+
 // Defaults of a recurrent layer.
 const (
 	defaultChunk = 16  // rows
@@ -92,7 +100,7 @@ const (
 
 func policyDefaults() PolicyTable {
 	action := Action{LogStd: policy.ParameterStd, LogStdMin: head.DefaultLogStd.Min, LogStdMax: head.DefaultLogStd.Max, Squash: "none"}
-	return PolicyTable{Backend: defaultBackend, Action: action, Limits: PolicyLimits{Parameters: defaultParameters}}
+	return PolicyTable{Acts: actsPlugin, Backend: defaultBackend, Action: action, Limits: PolicyLimits{Parameters: defaultParameters}}
 }
 
 // DecodePolicy makes the policy of a table for an environment.
@@ -179,6 +187,12 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	}
 	if backends()[t.Backend] == nil {
 		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
+	}
+	switch {
+	case t.Acts != actsPlugin && t.Acts != actsHost:
+		bad("acts", fmt.Sprintf("is %q", t.Acts), "use plugin or host")
+	case t.Acts == actsHost && t.Plugin == nil:
+		bad("acts", "has no effect without plugin", "leave it out: the host acts by its own networks")
 	}
 	t.expand(bad)
 	t.expandLastReward(bad)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 import rlhost
+import rlhost.torch
 
 
 class Net(rlhost.Policy, nn.Module):
@@ -33,6 +34,13 @@ class Net(rlhost.Policy, nn.Module):
         log_prob, value = self(obs, mask)
         action = log_prob.argmax(1) if greedy else log_prob.exp().multinomial(1).squeeze(1)
         return action, log_prob.gather(1, action[:, None]).squeeze(1), value, state
+
+    def describe(self, spec):
+        """The same for the host, which acts by it where the policy's table has acts = "host"."""
+        net = rlhost.torch.Description(self, spec)
+        net.action(net.through(self.actor, net.input()))
+        net.value(net.through(self.critic, net.input()))
+        return net
 
 
 class PPO(rlhost.PolicyLearner):

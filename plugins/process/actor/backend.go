@@ -64,6 +64,17 @@ func weightsOf(m *native.PolicyMade) (list []layer.Weight) {
 // State is the number of elements that the policy keeps for each row.
 func (b *Backend) State() int { return b.made.State }
 
+// Described is the program's description of its policy as a network that is computed elsewhere, nil if it has none.
+func (b *Backend) Described() []byte { return b.made.Network }
+
+// Close ends the process that waits for an actor, if one does. Actors end by themselves.
+func (b *Backend) Close() error {
+	if p := b.waiting(); p != nil {
+		return p.close()
+	}
+	return nil
+}
+
 // Name is the program's.
 func (b *Backend) Name() string { return b.program.Name }
 
@@ -139,15 +150,21 @@ func (b *Backend) keep(p *process) {
 	})
 }
 
-// take returns a process that has made the policy.
-func (b *Backend) take(ctx context.Context) (*process, error) {
+// waiting takes the process that waits for an actor, nil if there is none.
+func (b *Backend) waiting() *process {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	p := b.spare
 	b.spare = nil
 	if b.end != nil {
 		b.end.Stop()
 	}
-	b.mu.Unlock()
+	return p
+}
+
+// take returns a process that has made the policy.
+func (b *Backend) take(ctx context.Context) (*process, error) {
+	p := b.waiting()
 	if p != nil && !p.gone() {
 		return p, nil
 	}

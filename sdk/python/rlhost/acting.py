@@ -15,7 +15,7 @@ from . import _native
 from .answers import WrongAnswer, ask
 from .control import Refusal
 from .faults import told
-from .policy import Policy, PolicySpec, is_module, make, shapes
+from .policy import Policy, PolicySpec, described, is_module, make, shapes
 from .spec import EnvSpec
 
 _FILE_SECONDS = 10.0  # for the announced scratch area to arrive
@@ -71,7 +71,8 @@ class Actor:
             self._made.eval()  # type: ignore[attr-defined]
         self._shapes = shapes(self._made)
         weights = [{"name": name, "shape": list(shape)} for name, shape in self._shapes.items()]
-        return {"weights": weights, "state": self._made.state_size}
+        in_words = described(self._made, spec)
+        return {"weights": weights, "state": self._made.state_size, **({"network": in_words.document()} if in_words else {})}
 
     @property
     def _torch(self) -> bool:

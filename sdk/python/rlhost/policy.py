@@ -13,6 +13,8 @@ from .spec import ACTION_MASK, OBSERVATION, EnvSpec, Tensor, numbered
 if TYPE_CHECKING:
     import numpy
 
+    from .describing import Description
+
 
 @dataclasses.dataclass(frozen=True)
 class PolicySpec:
@@ -73,6 +75,12 @@ class Policy:
         nothing is kept."""
         raise NotImplementedError(f"{type(self).__name__} has no act(self, obs, state, mask, greedy)")
 
+    def describe(self, spec: PolicySpec) -> Description | None:
+        """Says what the policy computes in the host's terms, so that the host acts by it where the policy's table has ``acts = "host"``. None, as
+        here, is a policy that acts in a process of its own alone. Where a class has both, act and the description are compared before they are used.
+        A class without PyTorch returns an object with the methods document, check, tensors, load and missing of a Description."""
+        return None
+
     def load_parameters(self, values: Mapping[str, numpy.ndarray]) -> None:
         """Takes values for its parameters. Parameters that cannot be written in place, such as those of JAX, need a method of their own."""
         for name, into in named(self).items():
@@ -123,4 +131,12 @@ def make(of: type[Policy], spec: PolicySpec, args: Mapping[str, Any]) -> Policy:
     for name, shape in shapes(made).items():
         if 0 in shape:
             raise ValueError(f"parameter {name} of {of.__name__} has the shape {list(shape)}, with no elements")
+    return made
+
+
+def described(policy: Policy, spec: PolicySpec) -> Description | None:
+    """The description of a policy, checked; None where it has none. Raises ValueError for one that is not whole, or not of what act computes."""
+    made = policy.describe(spec)
+    if made is not None:
+        made.check()
     return made
