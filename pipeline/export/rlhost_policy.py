@@ -172,11 +172,13 @@ class Input:
             self.mean, self.deviation = (arrays[name][seen:seen + self.normalised].reshape(self.frame) for name in ("obs_mean", "obs_scale"))
 
     def single(self, x):
-        """Returns whether an array is what one environment observes, and not a batch of that. A number of a Discrete space has no axis, or one;
-        None is for one number with an axis, which may be either."""
-        if self.choices and self.shape == (1,) == x.shape:
+        """Returns whether an array is what one environment observes, and not a batch of that. A single number has no axis, or one, and a picture of
+        one channel two axes, or three; None is for one number of a Discrete space with an axis, which may be either."""
+        shape = self.shape
+        if self.choices and shape == (1,) == x.shape:
             return None
-        shape = () if self.choices and self.shape == (1,) and x.ndim < 2 else self.shape
+        if len(shape) in (1, 3) and shape[-1] == 1 and x.ndim <= len(shape) and x.shape[-len(shape):] != shape:
+            shape = shape[:-1]
         axes = x.ndim - len(shape)
         if axes not in (0, 1) or x.shape[axes:] != shape:
             raise ValueError(f"{self.path} has the shape {x.shape}: want {shape}, or an axis of environments before it")
