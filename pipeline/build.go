@@ -167,6 +167,11 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 			return fmt.Errorf("kind %s does not bind its slot %q", of.Kind, port.Name)
 		}
 	}
+	for i := range m.Requests {
+		if name := m.Requests[i].Name; x.host.Handles(name) == nil {
+			return fmt.Errorf("kind %s does not bind its request %q", of.Kind, name)
+		}
+	}
 	return nil
 }
 

@@ -149,7 +149,7 @@ func (f *jobFlags) refused(p *program, err error) error {
 		return fmt.Errorf("run %s: %w", f.run.ID(), err)
 	}
 	code := cmp.Or(e.Exit, exitFailed)
-	if e.Exit == 0 && (e.Code == control.CodeNoJob || e.Code == control.CodeUnknown || e.Code == control.CodeBad) {
+	if e.Exit == 0 && (e.Code == control.CodeNoJob || e.Code == control.CodeUnknown || e.Code == control.CodeBad || e.Code == control.CodeRequest) {
 		code = exitUsage
 	}
 	if f.JSON {

@@ -189,6 +189,7 @@ type live struct {
 	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`
 	Unpause    unpauseCommand    `cmd:"" help:"End a pause."`
+	Request    requestCommand    `cmd:"" help:"Ask components a question that they answer."`
 	Checkpoint checkpointCommand `cmd:"" help:"Save a checkpoint at the next dataset boundary."`
 	Stop       stopCommand       `cmd:"" help:"End a run, with a checkpoint."`
 	Tap        tapCommand        `cmd:"" help:"Show messages of wires as they pass."`

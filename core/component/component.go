@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Component is one node of a running pipeline. The host calls Configure, Start, then perhaps Restore, then runs
@@ -31,10 +32,12 @@ type Component interface {
 	Stop() error
 }
 
-// Manifest lists the ports of a component, in the order of their indexes in messages.
+// Manifest lists the ports of a component, in the order of their indexes in messages, and the requests that it answers.
 type Manifest struct {
 	Signals []Port
 	Slots   []Port
+	// Requests are the questions that the component answers; see Host.Handle.
+	Requests []hostabi.Request
 	// Fixed says why an instance cannot be replaced while it runs; empty if it can.
 	Fixed string
 }

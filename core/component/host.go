@@ -81,6 +81,7 @@ type Host struct {
 	manifest Manifest
 	signals  []*bus.Signal
 	slots    []*bus.Slot
+	handlers map[string]Handler
 	arenas   *ownArenas
 	credits  []func() // that TakeOver registers
 }
@@ -219,6 +220,7 @@ func (h *Host) Bind(m Manifest) {
 	h.manifest = m
 	h.arenas = &ownArenas{byName: map[string]*arena.Arena{}}
 	h.slots = make([]*bus.Slot, len(m.Slots))
+	h.handlers = map[string]Handler{}
 	for _, p := range m.Signals {
 		var claims bus.Retainer = h.Arenas
 		if p.OnLoan {

@@ -20,6 +20,12 @@ const (
 	CodeEnded      Code = "E080" // the run ended meanwhile
 	CodeRolledBack Code = "E081" // the new version failed and the previous one runs again
 	CodeFailed     Code = "E082" // it could not be done; nothing has changed
+	CodeRequest    Code = "E120" // the component does not answer that request
+	CodeArgs       Code = "E121" // the arguments do not fit the request
+	CodeRaised     Code = "E122" // the handler has failed
+	CodeUnanswered Code = "E123" // the handler did not answer in time
+	CodeReply      Code = "E124" // the answer is none: no JSON, or too long
+	CodeLost       Code = "E125" // the component ended before it answered
 	CodeUndoes     Code = "E091" // the reload would take back a version that was swapped in
 )
 
@@ -28,6 +34,9 @@ type Error struct {
 	Code   Code   `json:"code"`
 	Reason string `json:"reason"`
 	Help   string `json:"help,omitempty"`
+	// Type and Place are of an error that a component's handler has raised: ValueError, train.py:40. Reason is its text.
+	Type  string `json:"type,omitempty"`
+	Place string `json:"place,omitempty"`
 	// Problems are a file's problems, as rlhost validate shows them.
 	Problems string `json:"problems,omitempty"`
 	// Exit is the command's exit status; 0 means 1.

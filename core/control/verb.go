@@ -19,6 +19,7 @@ const (
 	VerbStop       Verb = "stop"       // StopRequest, StopReply
 	VerbTap        Verb = "tap"        // TapRequest, TapReply; each TapRecord is a notice
 	VerbLogs       Verb = "logs"       // LogsRequest, LogsReply; each record is a notice
+	VerbRequest    Verb = "request"    // AskRequest, AskReply
 )
 
 // StatusRequest asks for the job's status.

@@ -1,5 +1,7 @@
 package native
 
+import "encoding/json"
+
 // Frame is one datagram of the wire socket: a JSON document with exactly one of its fields set. Files travel with
 // it in the order that the field states. Their receiver owns them.
 type Frame struct {
@@ -13,6 +15,8 @@ type Frame struct {
 	Failed *Failed `json:"failed,omitempty"`
 	// File announces a segment that environment blocks lie in, or the scratch area. Files: the segment.
 	File *File `json:"file,omitempty"`
+	// Request is a question to the component.
+	Request *Question `json:"request,omitempty"`
 
 	// Either way.
 
@@ -27,6 +31,8 @@ type Frame struct {
 	Stats *Stats `json:"stats,omitempty"`
 	// Fail ends the component with an error for the user.
 	Fail *Fail `json:"fail,omitempty"`
+	// Answer answers a Question.
+	Answer *Answer `json:"answer,omitempty"`
 	// Metric names a number that environments report by LinkEnvMetric.
 	Metric *Metric `json:"metric,omitempty"`
 }
@@ -104,6 +110,29 @@ type AddArena struct {
 	Blocks     int     `json:"blocks"`
 	BlockBytes int     `json:"block_bytes"`
 	Schema     *Schema `json:"schema,omitempty"`
+}
+
+// Question asks the component a request of its description; see component.Handler. It is asked between two messages.
+type Question struct {
+	Call     uint64          `json:"call"` // counts from 1 in each process
+	Name     string          `json:"name"`
+	Args     json.RawMessage `json:"args"`      // an object that fits the description, of at most hostabi.MaxRequestBytes
+	WithinNS int64           `json:"within_ns"` // a component that has not begun by then does not begin
+}
+
+// Answer answers the Question with the same Call: by Reply, any value of at most hostabi.MaxRequestBytes, or by Error.
+type Answer struct {
+	Call  uint64          `json:"call"`
+	Reply json.RawMessage `json:"reply,omitempty"`
+	Error *Raised         `json:"error,omitempty"`
+}
+
+// Raised is the error of a handler; see component.Raised.
+type Raised struct {
+	Type   string `json:"type,omitempty"` // such as ValueError
+	Text   string `json:"text"`
+	Place  string `json:"place,omitempty"`  // in the component's source, such as train.py:40
+	Answer bool   `json:"answer,omitempty"` // the handler has returned something that is no answer
 }
 
 // Failed says why a call of the plugin was refused.

@@ -1,6 +1,10 @@
 package native
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
 
 // Version is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
 // answers with one of them.
@@ -90,6 +94,8 @@ type Kind struct {
 	Doc     string `json:"doc"`
 	Signals []Port `json:"signals"` // in the order of their indexes in messages, as they are without any configuration
 	Slots   []Port `json:"slots"`
+	// Requests are the questions that the component answers.
+	Requests []hostabi.Request `json:"requests,omitempty"`
 }
 
 // Port is a signal or a slot; see component.Port.
@@ -184,6 +190,8 @@ type Configured struct {
 	// Signals and Slots are the ports of the component as configured; null: its Kind's.
 	Signals []Port `json:"signals"`
 	Slots   []Port `json:"slots"`
+	// Requests are its questions; null: its Kind's.
+	Requests []hostabi.Request `json:"requests,omitempty"`
 }
 
 // ConfigError is the error of one key; see component.ConfigError.

@@ -64,6 +64,7 @@ func (c *commands) verbs() control.Verbs {
 	control.On(v, control.VerbStop, run.stop)
 	control.On(v, control.VerbTap, tapper{c.job}.tap)
 	control.On(v, control.VerbLogs, run.logs)
+	control.On(v, control.VerbRequest, run.request)
 	return v
 }
 

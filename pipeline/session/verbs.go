@@ -31,17 +31,10 @@ type groupAsk func(ctx context.Context, patterns []string) ([]control.Answer, er
 
 // group asks the components that the patterns name.
 func (v runVerbs) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
-	if !(q.Deadline >= 0 && q.Deadline < math.MaxInt32) {
-		return nil, bad("a deadline of %g s: want 0 or more", q.Deadline)
+	limited, cancel, err := v.limit(ctx, q.Deadline)
+	if err != nil {
+		return nil, err
 	}
-	if v.job.over() {
-		return nil, control.Errorf(control.CodeEnded, "the run has ended")
-	}
-	deadline := time.Duration(q.Deadline * float64(time.Second))
-	if deadline == 0 {
-		deadline = groupTime
-	}
-	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	answers, err := ask(limited, q.Patterns)
 	if err != nil {
@@ -49,6 +42,36 @@ func (v runVerbs) group(ctx context.Context, q control.GroupRequest, what string
 	}
 	v.job.history.note(runs.Change{Step: runs.StepNoted, Number: v.job.history.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
 	return &control.GroupReply{Answers: answers}, nil
+}
+
+// limit gives a request to a group its deadline, in seconds.
+func (v runVerbs) limit(ctx context.Context, seconds float64) (context.Context, context.CancelFunc, error) {
+	if !(seconds >= 0 && seconds < math.MaxInt32) {
+		return nil, nil, bad("a deadline of %g s: want 0 or more", seconds)
+	}
+	if v.job.over() {
+		return nil, nil, control.Errorf(control.CodeEnded, "the run has ended")
+	}
+	deadline := time.Duration(seconds * float64(time.Second))
+	if deadline == 0 {
+		deadline = groupTime
+	}
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	return limited, cancel, nil
+}
+
+// request answers VerbRequest.
+func (v runVerbs) request(ctx context.Context, q control.AskRequest, _ control.Notice) (*control.AskReply, error) {
+	limited, cancel, err := v.limit(ctx, q.Deadline)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	reply, err := v.job.Pipeline.Ask(limited, &q)
+	if err != nil {
+		return nil, v.job.asError(ctx, err)
+	}
+	return reply, nil
 }
 
 // checkpoint answers VerbCheckpoint.

@@ -1,6 +1,8 @@
 package author
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -37,6 +39,10 @@ func (h *host) Signal(name string) sdk.Signal { return &signal{host: h, to: h.wi
 func (h *host) Slot(name string, fn func(*sdk.Message)) {
 	s := &slot{host: h, fn: fn, block: block{host: h, slot: name}}
 	s.asked = h.wide.Slot(name, s.run).Payload() == component.PayloadRequest
+}
+
+func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
+	h.wide.Handle(name, func(_ context.Context, args json.RawMessage, answer func(json.RawMessage, error)) { answer(fn(args)) })
 }
 
 func (h *host) After(d time.Duration, fn func()) sdk.Timer { return h.wide.Receiver.After(d, fn) }

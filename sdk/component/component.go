@@ -30,9 +30,10 @@ type Pauser interface {
 	Resume() error
 }
 
-// Manifest lists the ports, in a fixed order.
+// Manifest lists the ports, in a fixed order, and the requests that the component answers.
 type Manifest struct {
 	Signals, Slots []Port
+	Requests       []Request
 }
 
 // Port is a signal or a slot. A signal connects to slots of an equal payload.

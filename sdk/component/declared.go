@@ -35,11 +35,12 @@ import (
 //
 // A Declared is for one instance. A component whose Start can fail implements Component itself.
 type Declared struct {
-	Config  any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
-	Check   func() error // optional: checks the decoded Config; see Require
-	Signals []Output     // in the order of the manifest
-	Slots   []Input      // in the order of the manifest
-	OnStart func(h Host) // optional: called before the first message, to make metrics and timers
+	Config   any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
+	Check    func() error // optional: checks the decoded Config; see Require
+	Signals  []Output     // in the order of the manifest
+	Slots    []Input      // in the order of the manifest
+	Requests []Question   // that it answers; see Asked
+	OnStart  func(h Host) // optional: called before the first message, to make metrics and timers
 	// OnPause, OnResume and OnStop are optional: as Pause and Resume of a Pauser, and Stop of a Component.
 	OnPause, OnResume, OnStop func() error
 	State                     any // points to the state to save, of fixed size: numbers, arrays and structs of them, exported; nil: none
@@ -75,7 +76,7 @@ var (
 	_ Pauser    = (*Declared)(nil)
 )
 
-// Manifest returns the ports.
+// Manifest returns the ports and requests.
 func (d *Declared) Manifest() Manifest {
 	var m Manifest
 	for _, s := range d.Signals {
@@ -83,6 +84,9 @@ func (d *Declared) Manifest() Manifest {
 	}
 	for _, s := range d.Slots {
 		m.Slots = append(m.Slots, Port{Name: s.Name, Payload: s.Payload, Doc: s.Doc, Schema: s.Schema})
+	}
+	for _, q := range d.Requests {
+		m.Requests = append(m.Requests, q.Request)
 	}
 	return m
 }
@@ -110,6 +114,9 @@ func (d *Declared) Start(h Host) error {
 				h.Fail(err)
 			}
 		})
+	}
+	for _, q := range d.Requests {
+		h.Handle(q.Name, q.Handle)
 	}
 	if d.OnStart != nil {
 		d.OnStart(h)

@@ -16,6 +16,10 @@ type Host interface {
 	// messages. Both are called in Start, and panic if the manifest has no such port.
 	Signal(name string) Signal
 	Slot(name string, fn func(*Message))
+	// Handle binds a request of the manifest to the function that answers it, between two messages: args is a JSON object that fits the
+	// request's description, the reply is JSON. It is called in Start, and panics if the manifest has no such request; see Answer. An error
+	// or a panic is the answer, and the component continues.
+	Handle(name string, fn func(args []byte) (reply []byte, err error))
 	// After calls fn once, d from now; Every calls it each d, and skips calls that it could not make in time.
 	After(d time.Duration, fn func()) Timer
 	Every(d time.Duration, fn func()) Timer

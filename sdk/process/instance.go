@@ -2,11 +2,13 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -101,6 +103,11 @@ func (x *instance) start() error {
 			return fmt.Errorf("kind %s does not bind its slot %q", x.told.Kind, p.Name)
 		}
 		x.slots = append(x.slots, slot)
+	}
+	for i := range x.manifest.Requests {
+		if name := x.manifest.Requests[i].Name; x.host.Handles(name) == nil {
+			return fmt.Errorf("kind %s does not bind its request %q", x.told.Kind, name)
+		}
 	}
 	x.running = true
 	x.link.Start()
@@ -215,14 +222,66 @@ func (x *instance) stopRun(reason component.StopReason) {
 func (x *instance) fail(err error) {
 	reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("loop %q: ", loopName))
 	reason = strings.TrimPrefix(reason, x.told.Name+": ")
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
 	x.stats.send()
-	if err := x.server.send(native.Frame{Fail: &native.Fail{Reason: strings.ToValidUTF8(reason, "?")}}); err != nil {
+	if err := x.server.send(native.Frame{Fail: &native.Fail{Reason: shortened(reason)}}); err != nil {
 		x.server.log.Error(reason)
 	}
 	x.server.exit(exitFailed)
+}
+
+// request has the component answer a request, between two of its messages: not at a boundary, where it is in the middle of one.
+func (x *instance) request(q *native.Question) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(q.WithinNS))
+	x.host.Receiver.Control(func(*hostabi.Message) {
+		if ctx.Err() == nil {
+			x.answer(ctx, cancel, q)
+		}
+	}, hostabi.Message{})
+}
+
+// answer calls the handler, on the component's loop.
+func (x *instance) answer(ctx context.Context, done context.CancelFunc, q *native.Question) {
+	tell := func(a native.Answer) {
+		done()
+		a.Call = q.Call
+		if err := x.server.send(native.Frame{Answer: &a}); err != nil {
+			x.server.log.Error("an answer could not be sent", "request", q.Name, "error", err)
+		}
+	}
+	if x.host.Handles(q.Name) == nil {
+		tell(native.Answer{Error: &native.Raised{Text: "this program does not answer the request " + q.Name}})
+		return
+	}
+	x.host.Ask(ctx, q.Name, q.Args, func(reply json.RawMessage, err error) {
+		if err != nil {
+			tell(native.Answer{Error: x.raised(q.Name, err)})
+			return
+		}
+		tell(native.Answer{Reply: reply})
+	}, func() {
+		x.server.log.Warn("a handler has answered a request twice: its first answer counts", "request", q.Name)
+	})
+}
+
+// raised describes the error of a handler to the host.
+func (x *instance) raised(name string, err error) *native.Raised {
+	var r *component.Raised
+	if !errors.As(err, &r) {
+		text, none := strings.CutPrefix(err.Error(), component.ErrAnswer.Error()+" ")
+		return &native.Raised{Text: shortened(text), Answer: none && errors.Is(err, component.ErrAnswer)}
+	}
+	if r.Stack != "" {
+		x.server.log.Error("a request panicked", "request", name, "panic", r.Text, "stack", r.Stack)
+	}
+	return &native.Raised{Type: r.Type, Text: shortened(r.Text), Place: r.Place}
+}
+
+// shortened bounds a text to the host.
+func shortened(text string) string {
+	if len(text) > maxReason {
+		text = text[:maxReason]
+	}
+	return strings.ToValidUTF8(text, "?")
 }
 
 // stop ends the loop and then the component. What leaked is an error.

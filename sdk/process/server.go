@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/link"
@@ -35,6 +36,8 @@ type server struct {
 
 	mu       sync.Mutex // one call at a time
 	instance *instance  // guarded by mu; nil before Configure and after Stop
+
+	asked atomic.Pointer[instance] // the started one, for requests
 }
 
 // newServer opens the inherited files.
@@ -88,7 +91,7 @@ func (s *server) describe() native.Description {
 	for name, make := range s.kinds {
 		m := make().Manifest()
 		d.Kinds = append(d.Kinds, native.Kind{
-			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots),
+			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests,
 		})
 	}
 	slices.SortFunc(d.Kinds, func(a, b native.Kind) int { return cmp.Compare(a.Name, b.Name) })
@@ -123,7 +126,7 @@ func (s *server) configure(c native.Configuration) (native.Configured, error) {
 		return native.Configured{Errors: configErrors(err)}, nil
 	}
 	m := comp.Manifest()
-	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp), Signals: ports(m.Signals), Slots: ports(m.Slots)}
+	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp), Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests}
 	if c.CheckOnly {
 		return answer, nil
 	}
@@ -147,7 +150,11 @@ func (s *server) start() error {
 	if s.instance == nil || s.instance.started {
 		return refuse(native.CodeOrder, "Start comes once, after Configure")
 	}
-	return s.instance.start()
+	if err := s.instance.start(); err != nil {
+		return err
+	}
+	s.asked.Store(s.instance)
+	return nil
 }
 
 // snapshot sends the component's state on the wire.
@@ -230,6 +237,7 @@ func (s *server) stop() error {
 		return nil
 	}
 	s.instance = nil
+	s.asked.Store(nil)
 	return x.stop()
 }
 

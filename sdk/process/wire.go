@@ -50,6 +50,10 @@ func (s *server) frame(doc []byte, files []*os.File) error {
 		return s.arenas.arrived(f.Arena, files[0], files[1])
 	case f.Removed != nil:
 		return s.arenas.removed(*f.Removed)
+	case f.Request != nil:
+		if x := s.asked.Load(); x != nil { // else the host knows that nobody answers
+			x.request(f.Request)
+		}
 	case f.Failed != nil:
 		s.arenas.failed(f.Failed)
 	case f.File != nil:

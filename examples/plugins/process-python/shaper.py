@@ -40,6 +40,14 @@ class Shaper(rlhost.Component):
             self.host.stats.observe("shaper/reward", float(reward.mean()))
             self.host.forward("trajectories", m)
 
+    @rlhost.request
+    def set_scale(self, scale: float) -> float:
+        """Sets the scale of rewards, and answers with the former one."""
+        if abs(scale) > 1e6:
+            raise ValueError(f"a scale of {scale:g}, want 1e6 at most in magnitude")
+        former, self.config.scale = self.config.scale, scale
+        return former
+
 
 if __name__ == "__main__":
     rlhost.serve(Shaper)

@@ -47,7 +47,7 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 		ended: make(chan struct{}),
 	}
 	x.shared.running, x.shared.stopAll = context.WithCancelCause(context.Background())
-	x.shared.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots)
+	x.shared.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots, d.Kinds[i].Requests)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,10 @@ func (x *proxy) Start(h *component.Host) error {
 	x.shared.slots = make([]slot, len(x.shared.manifest.Slots))
 	for i, p := range x.shared.manifest.Slots {
 		x.shared.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
+	}
+	for i := range x.shared.manifest.Requests {
+		name := x.shared.manifest.Requests[i].Name
+		h.Handle(name, x.request(name))
 	}
 	x.began = x.keeps()
 	x.setState(component.ProcessStarting)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -16,8 +17,11 @@ import (
 // maxPorts bounds a manifest from outside.
 const maxPorts = 256
 
-func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port) (component.Manifest, error) {
-	var m component.Manifest
+func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port, requests []hostabi.Request) (component.Manifest, error) {
+	m := component.Manifest{Requests: requests}
+	if err := hostabi.CheckRequests(requests); err != nil {
+		return m, &spawn.Error{Code: spawn.CodeProtocol, Program: p.Name, Reason: fmt.Sprintf("kind %q: %v", kind, err)}
+	}
 	for _, list := range []struct {
 		from []native.Port
 		to   *[]component.Port

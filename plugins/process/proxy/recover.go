@@ -18,6 +18,7 @@ const (
 func (x *proxy) recover(l *session, why string) []link.Pending {
 	x.setState(component.ProcessRestarting)
 	l.wire.LastFrames()
+	l.requests.lose()
 	l.link.Stop()
 	fault := l.link.Drain()
 	x.quiesce(l)

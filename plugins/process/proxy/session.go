@@ -40,6 +40,7 @@ type session struct {
 	since      time.Time              // when it was started
 	again      bool                   // it got an earlier process's unfinished messages
 	pauses     uint64                 // of the loop: how often it was told to pause
+	requests   requests
 
 	mu      sync.Mutex
 	asks    map[question]ask // its requests about its own blocks on loan that have yet to get answers
@@ -192,6 +193,7 @@ func (l *session) describeEnd() string {
 
 // release releases a session: its process, if there is one, must be dead or is killed now. Messages are left to the caller.
 func (l *session) release() {
+	l.requests.lose()
 	if l.process != nil {
 		l.process.Kill()
 		<-l.process.Died()

@@ -83,7 +83,11 @@ func (x *shared) describedBy(c *native.Configured) (component.Manifest, error) {
 	if c.Signals == nil && c.Slots == nil {
 		return x.manifest, nil
 	}
-	return manifestOf(&x.program, x.kind, c.Signals, c.Slots)
+	requests := c.Requests
+	if requests == nil {
+		requests = x.manifest.Requests
+	}
+	return manifestOf(&x.program, x.kind, c.Signals, c.Slots, requests)
 }
 
 // configuration is the configuration that an instance gets at its start.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 	}
 	l := &session{
 		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
-		asks: map[question]ask{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
+		asks: map[question]ask{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(), requests: requests{log: x.h.Log, open: map[uint64]func(json.RawMessage, error){}},
 	}
 	l.save = func() { save(l) }
 	if err := l.start(); err != nil {
@@ -107,6 +108,8 @@ func (l *session) handle(f *native.Frame, files []*os.File) {
 		if err := l.metrics.take(f.Stats, l.x.h.Stats); err != nil {
 			l.fault(err)
 		}
+	case f.Answer != nil:
+		l.requests.answered(f.Answer)
 	case f.Fail != nil:
 		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
 		go l.dismiss()

@@ -20,6 +20,7 @@ type host struct {
 	manifest component.Manifest
 	identity component.Identity
 	slots    []func(*component.Message)
+	handlers map[string]func(args []byte) ([]byte, error)
 	timers   map[uint32]func()
 	failed   error
 	out      hostabi.ComponentMessage // the message being emitted
@@ -30,7 +31,7 @@ type host struct {
 
 func newHost(c component.Component, id component.Identity) *host {
 	m := c.Manifest()
-	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), timers: map[uint32]func(){}, wants: wantsOf(c)}
+	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), handlers: map[string]func([]byte) ([]byte, error){}, timers: map[uint32]func(){}, wants: wantsOf(c)}
 	h.block.host = h
 	return h
 }
@@ -84,6 +85,13 @@ func (h *host) Signal(name string) component.Signal {
 
 func (h *host) Slot(name string, fn func(*component.Message)) {
 	h.slots[find(h.manifest.Slots, "slot", name)] = fn
+}
+
+func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
+	if !slices.ContainsFunc(h.manifest.Requests, func(r component.Request) bool { return r.Name == name }) {
+		panic(fmt.Sprintf("no request %q in the manifest", name))
+	}
+	h.handlers[name] = fn
 }
 
 func (h *host) After(d time.Duration, fn func()) component.Timer { return h.timer(d, 0, fn) }

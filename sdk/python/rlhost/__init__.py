@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .program import ProgramError
     from .queue import Queue
     from .recording import RecordingError, record
+    from .requests import request
     from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
     from .serving import serve
     from .spec import EnvSpec, Tensor
@@ -63,7 +64,7 @@ __all__ = [
     "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run",
     "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
     "TrainingError", "Trajectory", "VecError", "VectorEnv", "collect", "decode", "evaluate", "handle_arena",
-    "handle_block", "handle_generation", "load", "make_vec", "record", "serve", "sweep", "train",
+    "handle_block", "handle_generation", "load", "make_vec", "record", "request", "serve", "sweep", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -86,6 +87,7 @@ _HOME = {name: module for module, names in {
     "program": "ProgramError",
     "queue": "Queue",
     "recording": "RecordingError record",
+    "requests": "request",
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "serving": "serve",
     "spec": "EnvSpec Tensor",

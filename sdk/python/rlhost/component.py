@@ -8,6 +8,8 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from .requests import handlers_of
+
 if TYPE_CHECKING:
     import numpy
 
@@ -151,6 +153,7 @@ def check_kind(component: type[Component]) -> None:
     if not (isinstance(component, type) and issubclass(component, Component)):
         raise TypeError(f"{component!r} is not a subclass of rlhost.Component")
     check_ports(component, component.__name__)
+    handlers_of(component)
 
 
 def check_ports(component: type[Component] | Component, name: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import logging
 import os
 import queue
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -20,6 +22,7 @@ from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_k
 from .control import Refusal, Server
 from .faults import told
 from .host import Host
+from .requests import Handler, fault, handlers_of
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -129,6 +132,8 @@ class Plugin:
         self._ended = False  # the process is to end
         self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
         self._finished = threading.Event()
+        self._handlers: dict[str, Handler] = {}
+        self._asked: queue.SimpleQueue[tuple[float, dict[str, Any]]] = queue.SimpleQueue()  # when it is too late, and what
         self._link = _native.Host(_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2, self._frame, self.end,
                                   self._serve_in_slot)
         if envs:
@@ -165,12 +170,15 @@ class Plugin:
         self.end()
 
     def _frame(self, text: bytes, files: tuple[int, ...]) -> None:
-        import json
+        document = json.loads(text)
         if self._envs:
-            self._envs.frame(json.loads(text), files)
+            self._envs.frame(document, files)
             return
         for fd in files:
             os.close(fd)
+        if asked := document.get("request"):
+            self._asked.put((time.monotonic() + asked["within_ns"] / 1e9, asked))
+            self._link.wake()
 
     # On the main thread.
 
@@ -218,7 +226,27 @@ class Plugin:
                 self._deliver(m)
             if not self._posted.empty():
                 self._serve_posted()
+            if begun and not self._asked.empty():
+                self._answer_request(*self._asked.get())
             wait = self._tick() if self._host else 1e9
+            if not self._asked.empty():
+                wait = 0.0
+
+    def _answer_request(self, until: float, asked: dict[str, Any]) -> None:
+        """Answers a request between two messages; an exception is its answer."""
+        if time.monotonic() > until:
+            return  # nobody waits for it
+        call, host = asked["call"], self._host
+        assert host
+        try:
+            reply = self._handlers[asked["name"]].answer(asked["args"])
+        except (Exception, SystemExit) as e:
+            if self._closed and isinstance(e, _native.Closed):
+                raise
+            host.log.error("request %s: %s", asked["name"], "".join(traceback.format_exception(e)).rstrip())
+            host._send({"answer": {"call": call, "error": fault(e)}})
+            return
+        self._link.wire_send(b'{"answer":{"call":%d,"reply":%b}}' % (call, reply))
 
     def _component_failed(self) -> bool:
         return self._host is not None and self._host._failed
@@ -297,7 +325,7 @@ class Plugin:
         if any(k.snapshot is not Component.snapshot for k in self._kinds.values()):
             capabilities.append("snapshot")
         return {"abi": ABI, "sdk": SDK, "capabilities": capabilities, "kinds": [
-            {"name": name, "doc": doc_of(k), "signals": ports(k.signals), "slots": ports(k.slots)}
+            {"name": name, "doc": doc_of(k), "signals": ports(k.signals), "slots": ports(k.slots), "requests": requests(handlers_of(k))}
             for name, k in self._kinds.items()]}
 
     def _do_configure(self, document: Any) -> Any:
@@ -316,12 +344,12 @@ class Plugin:
             return {"errors": [told_config(x) for x in e.errors]}
         check_ports(component, kind.__name__)
         if not document.get("check_only"):
-            self._component = component
+            self._component, self._handlers = component, handlers_of(component)
             self._host = Host(self._link, document, component)
             self._link.bind(document["holder"], document["id"], [s.on_loan for s in component.signals], len(component.slots))
         flow = component.flow()
         return {"errors": [], "flow": vars(flow) if flow else None,
-                "signals": ports(component.signals), "slots": ports(component.slots)}
+                "signals": ports(component.signals), "slots": ports(component.slots), "requests": requests(handlers_of(component))}
 
     def _do_start(self, document: Any) -> Any:
         component, host = self._component, self._host
@@ -397,6 +425,10 @@ class Plugin:
 
 def ports(of: Any) -> list[dict[str, Any]]:
     return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan, "schema": str(p.schema)} for p in of]
+
+
+def requests(of: dict[str, Handler]) -> list[dict[str, Any]]:
+    return [h.document() for h in of.values()]
 
 
 def told_config(e: ConfigError) -> dict[str, str]:

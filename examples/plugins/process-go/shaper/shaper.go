@@ -3,6 +3,7 @@ package shaper
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rlhost/rlhost/sdk/component"
 )
@@ -25,9 +26,27 @@ func New() component.Component { return &shaper{} }
 
 func (c *shaper) Manifest() component.Manifest {
 	return component.Manifest{
-		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "a block with shaped rewards"}},
-		Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"}},
+		Signals:  []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "a block with shaped rewards"}},
+		Slots:    []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"}},
+		Requests: []component.Request{c.asked().Request},
 	}
+}
+
+// asked is the request with which a user changes the scale while the run continues.
+func (c *shaper) asked() component.Question {
+	return component.Asked("set_scale", "sets the scale of rewards, and answers with the former one", c.setScale)
+}
+
+type newScale struct {
+	Scale float64 `json:"scale"`
+}
+
+func (c *shaper) setScale(q newScale) (former float64, err error) {
+	if math.Abs(q.Scale) > 1e6 {
+		return 0, fmt.Errorf("a scale of %g, want 1e6 at most in magnitude", q.Scale)
+	}
+	former, c.config.Scale = c.config.Scale, q.Scale
+	return former, nil
 }
 
 func (c *shaper) Configure(decode func(into any) error) error {
@@ -42,6 +61,7 @@ func (c *shaper) Configure(decode func(into any) error) error {
 func (c *shaper) Start(h component.Host) error {
 	c.host, c.shaped, c.rewards = h, h.Signal("trajectories"), h.Histogram("shaper/reward")
 	h.Slot("on_trajectories", c.onTrajectory)
+	h.Handle("set_scale", c.asked().Handle)
 	return nil
 }
 
