@@ -47,7 +47,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 }
 
 func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
-	a := &assembly{graph: g, run: p.runOf(g)}
+	a := &assembly{graph: g, run: p.options.runOf(g)}
 	p.running.state.Store(a) // so that release after an error finds it
 	var err error
 	if a.Set, p.warnings, err = load(ctx, g, p.options.Parts, &p.envCache); err != nil {

@@ -72,7 +72,7 @@ func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *gra
 		return nil, err
 	}
 	if !before.run.Stop.Equal(&next.Run.Stop) {
-		a.run = p.runOf(next)
+		a.run = p.options.runOf(next)
 	}
 	return a, nil
 }

@@ -68,9 +68,9 @@ type Pipeline struct {
 }
 
 // runOf returns the component.Run that all components share.
-func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
-	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Policy: p.options.Policy, Dir: p.options.RunDir, Synchronous: g.Synchronous,
-		Resumes: p.options.Resumes, Stop: g.Run.Stop}
+func (o *BuildOptions) runOf(g *graph.Graph) *component.Run {
+	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Policy: o.Policy, Dir: o.RunDir, Synchronous: g.Synchronous,
+		Resumes: o.Resumes, Stop: g.Run.Stop}
 }
 
 // Close releases the plugins, which Run has left. Without a Run it releases everything. A prepared change is

@@ -38,7 +38,7 @@ func (p *Pipeline) Ask(ctx context.Context, q *control.AskRequest) (*control.Ask
 			return nil, control.Errorf(control.CodeBad, "there are arguments for %q, which is not asked", name)
 		}
 	}
-	asked := &asking{pipeline: p, name: q.Name, questions: make([]inquiry, len(chosen))}
+	asked := &asking{pauses: &p.pauses, name: q.Name, questions: make([]inquiry, len(chosen))}
 	for i, m := range chosen {
 		args, own := q.Each[m.name]
 		if !own {
@@ -104,7 +104,7 @@ func offered(name string, of []member) string {
 
 // asking is a request to several components.
 type asking struct {
-	pipeline  *Pipeline
+	pauses    *pauses
 	name      string
 	questions []inquiry
 }
@@ -149,7 +149,7 @@ func (x *asking) all(ctx context.Context) []control.AskAnswer {
 	answers := make([]control.AskAnswer, len(x.questions))
 	for i := range x.questions {
 		q := &x.questions[i]
-		answers[i].Answer = control.Answer{Name: q.member.name, State: x.pipeline.stateOf(&q.member), Error: q.refused}
+		answers[i].Answer = control.Answer{Name: q.member.name, State: x.pauses.stateOf(&q.member), Error: q.refused}
 	}
 	for n, i := range places {
 		x.questions[i].settle(&answers[i], &came[n], x.name)
@@ -157,8 +157,8 @@ func (x *asking) all(ctx context.Context) []control.AskAnswer {
 	return answers
 }
 
-func (p *Pipeline) stateOf(m *member) control.State {
-	if p.pauses.has(m.instance) {
+func (s *pauses) stateOf(m *member) control.State {
+	if s.has(m.instance) {
 		return control.Paused
 	}
 	return control.Running
