@@ -12,19 +12,14 @@ A name is parts joined by "/", a value is text. The calls are those of SRL's nam
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Event", "NameEntryExists", "NameEntryNotFound", "NameLost", "Names", "NamesError", "default_path"]
+from .sockets import Connection, Connections, service_path
 
-_PROTOCOL = 1
-_HEAD = struct.Struct("<I")
+__all__ = ["Event", "NameEntryExists", "NameEntryNotFound", "NameLost", "Names", "NamesError", "default_path"]
 
 
 class NamesError(Exception):
@@ -63,54 +58,11 @@ _KINDS: dict[int, Literal["set", "deleted", "listed"]] = {1: "set", 2: "deleted"
 
 def default_path() -> str:
     """Where the names of this user are served, unless ``rlhost names serve --socket`` says otherwise."""
-    folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    if os.path.isabs(folder):
-        path = os.path.join(folder, "rlhost", "names.sock")
-        if len(path) <= 103:
-            return path
-    return f"/tmp/rlhost-{os.geteuid()}/names.sock"
+    return service_path("names.sock")
 
 
-class _Connection:
-    """A connection for one request at a time."""
-
-    def __init__(self, path: str):
-        self.socket = socket.socket(socket.AF_UNIX)
-        try:
-            self.socket.connect(path)
-            self.receive()
-            self.send({"rlhost_control": _PROTOCOL})
-        except OSError as err:
-            self.socket.close()
-            if isinstance(err, (FileNotFoundError, ConnectionRefusedError)):
-                raise NamesError("E070", f"nobody serves names at {path}: start `rlhost names serve`") from None
-            raise
-        self.idle = time.monotonic()
-
-    def send(self, document: Any) -> None:
-        data = json.dumps(document).encode()
-        self.socket.sendall(_HEAD.pack(len(data)) + data)
-
-    def receive(self) -> Any:
-        (length,) = _HEAD.unpack(self._exactly(_HEAD.size))
-        return json.loads(self._exactly(length))
-
-    def _exactly(self, n: int) -> bytes:
-        data = bytearray()
-        while len(data) < n:
-            part = self.socket.recv(n - len(data))
-            if not part:
-                raise NamesError("E080", "the registry has ended")
-            data += part
-        return bytes(data)
-
-    def next(self) -> tuple[Any, Any]:
-        """The next notice and None, or None and the reply of the request under way."""
-        answer = self.receive()
-        if "error" in answer:
-            code, reason = answer["error"]["code"], answer["error"]["reason"]
-            raise _ERRORS.get(code, NamesError)(code, reason)
-        return answer.get("notice"), answer.get("reply")
+def _error(answer: dict[str, Any]) -> NamesError:
+    return _ERRORS.get(answer["code"], NamesError)(answer["code"], answer["reason"])
 
 
 class Names:
@@ -119,7 +71,7 @@ class Names:
     def __init__(self, path: str | None = None):
         self._path = path or default_path()
         self._lock = threading.Lock()
-        self._idle: list[_Connection] = []
+        self._connections = Connections(self._connect)
         self._own: dict[str, str] = {}  # name: lease, of names that are deleted by close
         self._kept: dict[str, tuple[float, str]] = {}  # name: TTL and lease, of names that are renewed
         self._closed = threading.Event()
@@ -141,37 +93,14 @@ class Names:
         try:
             self.reset()
         finally:
-            with self._lock:
-                for c in self._idle:
-                    c.socket.close()
-                self._idle.clear()
+            self._connections.close()
+
+    def _connect(self) -> Connection:
+        nobody = f"nobody serves names at {self._path}: start `rlhost names serve`"
+        return Connection(self._path, _error, nobody, "the registry has ended")
 
     def _ask(self, verb: str, **request: Any) -> Any:
-        with self._lock:
-            c = self._idle.pop() if self._idle else None
-        if c and time.monotonic() - c.idle > 20:  # the registry closes silent ones after a minute
-            c.socket.close()
-            c = None
-        c = c or _Connection(self._path)
-        try:
-            c.send({"verb": "names." + verb, "request": request})
-            _, reply = c.next()
-        except NamesError as err:
-            self._keep_or_close(c, err.code in _ERRORS)
-            raise
-        except BaseException:
-            c.socket.close()
-            raise
-        self._keep_or_close(c, True)
-        return reply
-
-    def _keep_or_close(self, c: _Connection, usable: bool) -> None:
-        if not usable:
-            c.socket.close()
-            return
-        c.idle = time.monotonic()
-        with self._lock:
-            self._idle.append(c)
+        return self._connections.ask("names." + verb, request, lambda err: isinstance(err, NamesError) and err.code in _ERRORS)
 
     def add(self, name: str, value: object, delete_on_exit: bool = True, ttl: float | None = None, replace: bool = False) -> None:
         """Gives a name a value. With a TTL, in seconds, it is renewed until close, and gone so long after this process has died.
@@ -280,7 +209,7 @@ class Names:
         return self._watch(root, None)
 
     def _watch(self, root: str, timeout: float | None) -> Iterator[Event]:
-        c = _Connection(self._path)
+        c = self._connect()
         end = None if timeout is None else time.monotonic() + (timeout or 60)  # 0: until all has been told
         try:
             c.send({"verb": "names.watch", "request": {"name": root}})
