@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .serving import serve
     from .spec import EnvSpec, Tensor
     from .sweeping import Study, sweep
+    from .sampling import Sampler, SamplingError, sample
     from .training import RlhostWarning, train
     from .vector import VecError, VectorEnv, make_vec
 
@@ -61,10 +62,10 @@ __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Episode", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
     "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
-    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run",
-    "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
+    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Sampler",
+    "SamplingError", "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
     "TrainingError", "Trajectory", "VecError", "VectorEnv", "collect", "decode", "evaluate", "handle_arena",
-    "handle_block", "handle_generation", "load", "make_vec", "record", "request", "serve", "sweep", "train",
+    "handle_block", "handle_generation", "load", "make_vec", "record", "request", "sample", "serve", "sweep", "train",
 ]
 
 # The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
@@ -89,6 +90,7 @@ _HOME = {name: module for module, names in {
     "recording": "RecordingError record",
     "requests": "request",
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
+    "sampling": "Sampler SamplingError sample",
     "serving": "serve",
     "spec": "EnvSpec Tensor",
     "sweeping": "Study sweep",

@@ -59,10 +59,10 @@ _FORK = "GRPC_ENABLE_FORK_SUPPORT"
 
 
 class Server:
-    """Listens on a socket of its own in the folder that the host names. call(method, document) runs on the server's
+    """Listens on a socket of its own, at path or in the folder that the host names. call(method, document) runs on the server's
     threads and returns a document; end is called when the host asks the process to end."""
 
-    def __init__(self, call: Callable[[str, Any], Any], end: Callable[[], None]):
+    def __init__(self, call: Callable[[str, Any], Any], end: Callable[[], None], path: str = ""):
         from concurrent import futures
 
         # gRPC's handlers of forks make a child crash now and then that is forked while a call is under way, as all are that an environment
@@ -98,7 +98,7 @@ class Server:
         self._server = grpc.server(futures.ThreadPoolExecutor(2, "control"), handlers=[Handler()], options=[
             ("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)])
         folder = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
-        self.path = os.path.join(folder, f"plugin{os.getpid()}")
+        self.path = path or os.path.join(folder, f"plugin{os.getpid()}")
         self._server.add_insecure_port("unix:" + self.path)
         self._server.start()
         os.environ.pop(_FORK, None)

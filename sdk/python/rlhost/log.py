@@ -30,13 +30,19 @@ class Lines(logging.Handler):
             self.handleError(record)
 
 
+_begun = False
+
+
 def begin() -> None:
-    """Makes the root logger write to the host."""
+    """Makes the root logger write to the host, which reads standard error."""
+    global _begun
+    _begun = True
     root = logging.getLogger()
     root.handlers[:] = [Lines()]
     root.setLevel(logging.INFO)
 
 
 def set_level(name: str) -> None:
-    """Sets the lowest level that is written, by the host's name for it."""
-    logging.getLogger().setLevel(_NAMES.get(name, logging.INFO))
+    """Sets the lowest level that is written to the host, by its name for it."""
+    if _begun:
+        logging.getLogger().setLevel(_NAMES.get(name, logging.INFO))

@@ -120,7 +120,7 @@ class Plugin:
     """The process as the host sees it. The component runs on the main thread, in run; control calls arrive on another
     and wait for it."""
 
-    def __init__(self, kinds: tuple[type[Component], ...], envs: EnvServer | None):
+    def __init__(self, kinds: tuple[type[Component], ...], envs: EnvServer | None, link: tuple[int, int, int] | None = None):
         self._kinds = {kind_of(k): k for k in kinds}
         self._envs = envs
         self._component: Component | None = None
@@ -134,8 +134,8 @@ class Plugin:
         self._finished = threading.Event()
         self._handlers: dict[str, Handler] = {}
         self._asked: queue.SimpleQueue[tuple[float, dict[str, Any]]] = queue.SimpleQueue()  # when it is too late, and what
-        self._link = _native.Host(_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2, self._frame, self.end,
-                                  self._serve_in_slot)
+        files = link or (_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2)
+        self._link = _native.Host(*files, self._frame, self.end, self._serve_in_slot, link is None)
         if envs:
             envs.open(self._link)
 

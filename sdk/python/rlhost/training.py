@@ -213,7 +213,7 @@ class _Training:
     def _result(self, code: int, raised: BaseException | None) -> TrainedRun | TrainedRuns:
         for r in self.records:
             if r["level"] == "WARN" and r.get("code"):
-                warnings.warn(_told(r), RlhostWarning, stacklevel=4)
+                warnings.warn(told(r), RlhostWarning, stacklevel=4)
         run = self._made()
         if isinstance(raised, KeyboardInterrupt):
             raise self._interrupted(run) from None
@@ -221,8 +221,8 @@ class _Training:
             raise raised
         if code != 0:
             errors = [r for r in self.records if r["level"] == "ERROR"]
-            text = "\n".join(_told(r) for r in errors) or self.end.get("error") or f"the training ended with status {code}"
-            raise TrainingError(text, next((c for c in map(_code, errors) if c), None), run if isinstance(run, TrainedRun) else None)
+            text = "\n".join(told(r) for r in errors) or self.end.get("error") or f"the training ended with status {code}"
+            raise TrainingError(text, next((c for c in map(code_of, errors) if c), None), run if isinstance(run, TrainedRun) else None)
         assert run is not None
         return run
 
@@ -252,14 +252,14 @@ class _Seeds(_Training):
         return TrainedRuns([TrainedRun(folder / s["run"], s) for s in self.end["seeds"] if s.get("run")], folder, self.end)
 
 
-def _code(record: dict[str, Any]) -> str | None:
+def code_of(record: dict[str, Any]) -> str | None:
     if code := record.get("code"):
         return str(code)
     _, found, rest = record["msg"].partition("error[")
     return rest.partition("]")[0] if found else None
 
 
-def _told(record: dict[str, Any]) -> str:
+def told(record: dict[str, Any]) -> str:
     """A record as the program tells it: place, code, what is wrong, and the remedy."""
     text = str(record["msg"])
     if error := record.get("error"):

@@ -12,6 +12,7 @@ typedef struct {
     rlh_host *host;
     PyObject *on_frame, *on_gone, *on_woken;
     rlh_port *ports; // the library keeps none of it after binding
+    int ends;        // the process ends with its host
 } Host;
 
 static PyTypeObject *host_type;
@@ -39,11 +40,12 @@ static void on_frame(void *user, const char *json, size_t len, const int *fds, s
 #define EXIT_GRACE 3
 
 static void on_gone(void *user) {
-    // A component that never releases the interpreter's lock must end all the same.
-    signal(SIGALRM, SIG_DFL);
-    alarm(EXIT_GRACE);
-    PyGILState_STATE state = PyGILState_Ensure();
     Host *o = user;
+    if (o->ends) { // a component that never releases the interpreter's lock must end all the same
+        signal(SIGALRM, SIG_DFL);
+        alarm(EXIT_GRACE);
+    }
+    PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallFunctionObjArgs(o->on_gone, NULL);
     fail_softly(o->on_gone);
     Py_XDECREF(result);
@@ -60,17 +62,18 @@ static void on_woken(void *user) {
 }
 
 static PyObject *host_open(PyTypeObject *type, PyObject *args, PyObject *kw) {
-    static char *names[] = {"wire", "into", "out", "frame", "gone", "woken", NULL};
+    static char *names[] = {"wire", "into", "out", "frame", "gone", "woken", "ends", NULL};
     (void)type;
-    int wire, in, out;
+    int wire, in, out, ends = 1;
     PyObject *frame, *gone, *woken;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "iiiOOO", names, &wire, &in, &out, &frame, &gone, &woken))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "iiiOOO|p", names, &wire, &in, &out, &frame, &gone, &woken, &ends))
         return NULL;
     Host *o = PyObject_New(Host, host_type);
     if (!o)
         return NULL;
     o->host = NULL;
     o->ports = NULL;
+    o->ends = ends;
     o->on_frame = frame;
     o->on_gone = gone;
     o->on_woken = woken;
