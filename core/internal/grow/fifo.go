@@ -2,7 +2,7 @@
 package grow
 
 // FIFO is a queue in a ring whose size is a power of two. The zero value is empty. Pointers that it returns are valid
-// until the next Push.
+// until the next Push or Unpop.
 type FIFO[T any] struct {
 	ring    []T
 	head, n int
@@ -36,6 +36,19 @@ func (f *FIFO[T]) Pop() *T {
 	f.n--
 	return x
 }
+
+// Unpop makes a place before the oldest element and returns it, to be overwritten as a whole.
+func (f *FIFO[T]) Unpop() *T {
+	if f.n == len(f.ring) {
+		f.grow()
+	}
+	f.head = (f.head - 1) & (len(f.ring) - 1)
+	f.n++
+	return f.At(0)
+}
+
+// Cap returns for how many elements there is memory.
+func (f *FIFO[T]) Cap() int { return len(f.ring) }
 
 func (f *FIFO[T]) grow() {
 	ring := make([]T, max(4, 2*len(f.ring)))
