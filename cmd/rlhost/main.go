@@ -45,9 +45,10 @@ type commandLine struct {
 	Vector vectorCommand `cmd:"" hidden:"" help:"Step environments for another program."`
 	Video  videoCommand  `cmd:"" hidden:"" help:"Write the pictures of another program into a file."`
 
-	Plugin pluginCommand `cmd:"" help:"Native plugins: programs that run components or environments."`
-	Store  storeCommand  `cmd:"" help:"Serve a store of named objects in shared memory."`
-	Names  namesCommand  `cmd:"" help:"Names with which programs find each other."`
+	Plugin  pluginCommand  `cmd:"" help:"Native plugins: programs that run components or environments."`
+	Store   storeCommand   `cmd:"" help:"Serve a store of named objects in shared memory."`
+	Names   namesCommand   `cmd:"" help:"Names with which programs find each other."`
+	Channel channelCommand `cmd:"" help:"Channels: queues of items with keys and weights."`
 
 	Explain    explainCommand    `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
