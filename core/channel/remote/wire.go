@@ -70,6 +70,9 @@ var (
 )
 
 func statusOf(err error) status {
+	if err == nil {
+		return 0
+	}
 	for i, is := range statuses {
 		if errors.Is(err, is) {
 			return status(i + 1)

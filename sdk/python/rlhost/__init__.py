@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
     )
     from .arena import Arena, Column, Lease, Loan, Trajectory
+    from .channel import Channel
     from .collecting import collect
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
     from .evaluation import Evaluation, evaluate
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
-    "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Episode", "Error",
+    "Arena", "Channel", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Episode", "Error",
     "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
     "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
     "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Sampler",
@@ -73,6 +74,7 @@ __all__ = [
 _HOME = {name: module for module, names in {
     "_native": "Closed Error Exhausted Foreign Message NotCommitted OutOfRange Refused Stale TimedOut",
     "arena": "Arena Column Lease Loan Trajectory",
+    "channel": "Channel",
     "collecting": "collect",
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
     "evaluation": "Evaluation evaluate",

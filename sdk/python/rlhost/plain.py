@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import struct
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 _DEPTH = 64
@@ -29,10 +30,14 @@ def dumps(message: Any) -> bytes:
     return b"".join(out)
 
 
-def loads(data: bytes) -> Any:
-    """The message encoded in bytes of dumps. ValueError for other bytes."""
+class Place(int):
+    """Stands in a message for an array that is kept elsewhere; see loads."""
+
+
+def loads(data: bytes, places: Sequence[Any] = ()) -> Any:
+    """The message encoded in bytes of dumps. ValueError for other bytes. Where the message had a Place of n, there is the n-th of places."""
     try:
-        message, at = _read(bytes(data), 0, _DEPTH)
+        message, at = _read(bytes(data), 0, _DEPTH, places)
     except (struct.error, IndexError, UnicodeDecodeError, TypeError, OverflowError) as e:
         raise ValueError(f"these {len(data)} bytes are no message of rlhost.plain: {e}") from None
     if at != len(data):
@@ -53,6 +58,8 @@ def _write(x: Any, out: list[bytes], depth: int) -> None:
             out.append(b"i" + _INT.pack(x))
         else:
             _sized(b"I", x.to_bytes(x.bit_length() // 8 + 1, "little", signed=True), out)
+    elif kind is Place:
+        out.append(b"p" + _COUNT.pack(x))
     elif kind is float:
         out.append(b"f" + _FLOAT.pack(x))
     elif kind is str:
@@ -85,7 +92,7 @@ def _write_array(x: Any, out: list[bytes]) -> None:
     out.append(b"%c" % x.ndim + struct.pack(f"<{x.ndim}Q", *x.shape) + x.tobytes())
 
 
-def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
+def _read(data: bytes, at: int, depth: int, places: Sequence[Any]) -> tuple[Any, int]:
     if depth == 0:
         raise ValueError(f"a message of rlhost.plain is not more than {_DEPTH} deep")
     kind, at = data[at:at + 1], at + 1
@@ -95,6 +102,8 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return _INT.unpack_from(data, at)[0], at + 8
     if kind == b"f":
         return _FLOAT.unpack_from(data, at)[0], at + 8
+    if kind == b"p":
+        return places[_COUNT.unpack_from(data, at)[0]], at + 4
     if kind not in (b"I", b"s", b"b", b"(", b"[", b"{", b"a", b"g"):
         raise ValueError(f"byte {at - 1} of a message of rlhost.plain is {kind!r}")
     count, at = _COUNT.unpack_from(data, at)[0], at + 4
@@ -103,14 +112,14 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if kind in _SEQUENCES:
         items = []
         for _ in range(count):
-            item, at = _read(data, at, depth - 1)
+            item, at = _read(data, at, depth - 1, places)
             items.append(item)
         return _SEQUENCES[kind](items), at
     if kind == b"{":
         found = {}
         for _ in range(count):
-            key, at = _read(data, at, depth - 1)
-            found[key], at = _read(data, at, depth - 1)
+            key, at = _read(data, at, depth - 1, places)
+            found[key], at = _read(data, at, depth - 1, places)
         return found, at
     text, at = data[at:at + count], at + count
     if kind == b"I":
