@@ -46,7 +46,12 @@ type Client struct {
 
 // asked is a request under way.
 type asked struct {
-	done  chan struct{}
+	done chan struct{}
+	answer
+}
+
+// answer is what has come, once done is closed.
+type answer struct {
 	head  reply
 	items []channel.Item
 	sizes []int
@@ -144,7 +149,7 @@ func (c *Client) lose(why error) {
 
 // take hands a reply to its caller.
 func (c *Client) take(frame []byte, files []*os.File) error {
-	a := &asked{}
+	var a answer
 	if err := a.head.parse(frame); err != nil {
 		return err
 	}
@@ -172,8 +177,7 @@ func (c *Client) take(frame []byte, files []*os.File) error {
 		return errors.Join(err, fmt.Errorf("an answer to request %d, which nobody made", a.head.seq))
 	}
 	delete(c.waiting, a.head.seq)
-	a.done = w.done
-	*w = *a
+	w.answer = a
 	close(w.done)
 	return err
 }
@@ -278,50 +282,62 @@ func (c *Client) got(a *asked, err error) ([]channel.Item, error) {
 }
 
 // copyOut returns a copy of the first bytes of a region, of all with -1, and gives the region back.
-func (c *Client) copyOut(id uint64, size int) ([]byte, error) {
-	seg, err := c.region(id)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if size < 0 {
-		size = seg.Size()
-	}
-	if size > seg.Size() {
-		return nil, fmt.Errorf("an item of %d bytes in a region of %d", size, seg.Size())
-	}
-	data := append([]byte(nil), seg.Bytes()[:size]...)
-	return data, c.write(&request{op: opFree, data: binary.LittleEndian.AppendUint64(nil, id)})
+func (c *Client) copyOut(id uint64, size int) (data []byte, err error) {
+	err = c.use(id, func(memory []byte) error {
+		if size < 0 {
+			size = len(memory)
+		}
+		if size > len(memory) {
+			return fmt.Errorf("an item of %d bytes in a region of %d", size, len(memory))
+		}
+		data = append([]byte(nil), memory[:size]...)
+		return c.write(&request{op: opFree, data: binary.LittleEndian.AppendUint64(nil, id)})
+	})
+	return data, err
 }
 
-// region returns the mapping of a region of this client's. It stays mapped while mu is held, or the region is in use by one call.
-func (c *Client) region(id uint64) (*shm.Segment, error) {
-	c.mu.Lock()
-	seg := c.mapped[id]
-	c.mu.Unlock()
-	if seg != nil {
-		return seg, nil
+// use calls fn with the memory of a region of this client's, with mu held.
+func (c *Client) use(id uint64, fn func(memory []byte) error) error {
+	for {
+		c.mu.Lock()
+		if seg := c.mapped[id]; seg != nil {
+			defer c.mu.Unlock()
+			return fn(seg.Bytes())
+		}
+		c.mu.Unlock()
+		if err := c.mapRegion(id); err != nil {
+			return err
+		}
 	}
+}
+
+// mapRegion maps a region. Where many are mapped, they are unmapped first: nobody uses them while mu is not held.
+func (c *Client) mapRegion(id uint64) error {
 	a, err := c.ask(context.Background(), &request{op: opMap, region: id})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if a.file == nil {
-		return nil, fmt.Errorf("channel %q: region %d came without a file", c.name, id)
+		return fmt.Errorf("channel %q: region %d came without a file", c.name, id)
 	}
-	seg, err = shm.Open(int(a.file.Fd()), shm.ReadWrite)
-	_ = a.file.Close() // the mapping keeps it
+	fd, err := shm.Dup(int(a.file.Fd()))
+	if err := errors.Join(err, a.file.Close()); err != nil {
+		return err
+	}
+	seg, err := shm.Open(fd, shm.ReadWrite)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.mapped[id]; old != nil { // another goroutine was faster
-		return old, seg.Close()
+	if len(c.mapped) >= maxMapped {
+		err = c.unmap()
+	}
+	if c.mapped[id] != nil { // another goroutine was faster
+		return errors.Join(err, seg.Close())
 	}
 	c.mapped[id] = seg
-	return seg, nil
+	return err
 }
 
 // Put adds an item. See channel.Channel.
@@ -353,12 +369,10 @@ func (c *Client) fill(ctx context.Context, data []byte) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	seg, err := c.region(a.head.spare)
-	if err != nil {
-		return 0, err
-	}
-	copy(seg.Bytes(), data)
-	return a.head.spare, nil
+	return a.head.spare, c.use(a.head.spare, func(memory []byte) error {
+		copy(memory, data)
+		return nil
+	})
 }
 
 // Get takes an item. See channel.Channel.

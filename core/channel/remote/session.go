@@ -150,12 +150,14 @@ func (c *session) greet(r *request) error {
 func (c *session) note(r *request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	read := int(r.ack - c.acked)
-	if read < 0 || read > len(c.unread) {
+	read := int(int32(r.ack - c.acked))
+	if read > len(c.unread) {
 		return fmt.Errorf("%w: it has read %d replies of %d", errFrame, read, len(c.unread))
 	}
-	clear(c.unread[:read]) // the collector may have their data
-	c.unread, c.acked = c.unread[read:], r.ack
+	if read > 0 { // a frame of another thread may have been faster
+		clear(c.unread[:read]) // the collector may have their data
+		c.unread, c.acked = c.unread[read:], r.ack
+	}
 	if r.release == 0 {
 		return nil
 	}
