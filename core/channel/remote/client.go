@@ -62,6 +62,9 @@ type answer struct {
 
 var _ channel.Channel = (*Client)(nil)
 
+// leaveTime is how long a client that ends waits for the server.
+const leaveTime = 2 * time.Second
+
 // maxMapped is how many regions a client keeps mapped.
 const maxMapped = 256
 
@@ -89,12 +92,13 @@ func Connect(name string) (*Client, error) {
 // Close ends the connection. Items that were on their way to this client are put back.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.lost == nil {
-		_ = c.write(&request{op: opBye}) // the server may have ended
+	if c.lost == nil && c.write(&request{op: opBye}) == nil {
+		c.lost = fmt.Errorf("this client of channel %q: %w", c.name, net.ErrClosed)
+		_ = c.socket.SetReceiveDeadline(time.Now().Add(leaveTime)) // a closed socket is what this waits for
 	}
 	c.mu.Unlock()
-	err := c.socket.Close()
 	c.reads.Wait()
+	err := c.socket.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(err, c.unmap())
@@ -136,9 +140,8 @@ func (c *Client) read() {
 func (c *Client) lose(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lost = control.Errorf(CodeLost, "the channel %q has ended: %v", c.name, why)
-	if errors.Is(why, net.ErrClosed) {
-		c.lost = fmt.Errorf("this client of channel %q: %w", c.name, net.ErrClosed)
+	if c.lost == nil {
+		c.lost = control.Errorf(CodeLost, "the channel %q has ended: %v", c.name, why)
 	}
 	for _, a := range c.waiting {
 		a.err = c.lost
@@ -168,6 +171,9 @@ func (c *Client) take(frame []byte, files []*os.File) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.lost != nil {
+		return err // the server puts back what comes now
+	}
 	got := a.head.op == opGet || a.head.op == opBatch
 	if got && a.head.status == 0 {
 		c.ack++

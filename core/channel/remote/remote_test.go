@@ -237,25 +237,24 @@ func TestServer_ADeadClient(t *testing.T) {
 // TestServer_AnOrderlyEnd: what a client had not read is put back.
 func TestServer_AnOrderlyEnd(t *testing.T) {
 	s := serve(t, channel.Limits{})
-	c := connect(t)
+	c, d := connect(t), connect(t)
 	ctx := t.Context()
+	d.mu.Lock() // it does not read
+	for range 2 {
+		d.seq++
+		d.waiting[d.seq] = &asked{done: make(chan struct{})}
+		must(t, d.write(&request{op: opGet, seq: d.seq, key: []byte("k"), wait: -1}))
+	}
 	must(t, c.Put(ctx, "k", item(1, 10)))
 	must(t, c.Put(ctx, "k", item(2, 100_000)))
-	x := newSession(s, nil, nil)
-	x.orderly = true
-	for range 2 {
-		k := &call{Call: channel.Call{Kind: channel.Get, Key: "k", Done: func(*channel.Call) {}}}
-		s.memory.Do(&k.Call)
-		x.deliver(k, &reply{})
-	}
-	lost := 0
-	for _, d := range []delivery{x.unread[1], x.unread[0]} {
-		lost += x.forget(d)
-	}
+	wantStat(t, s, "both are given out", func(n channel.Stat) bool { return n.Gets == 2 })
+	must(t, d.write(&request{op: opBye}))
+	d.lost = errEnded
+	d.mu.Unlock()
 	got, err := c.GetBatch(ctx, "k", channel.Batch{Weight: 3})
 	must(t, err)
-	if lost != 0 || len(got) != 2 || got[0].Weight != 1 || len(got[1].Data) != 100_000 {
-		t.Errorf("%d items, %d lost", len(got), lost)
+	if now := s.memory.Now("k"); now.Lost != 0 || now.Returned != 2 || len(got) != 2 || got[0].Weight != 1 || len(got[1].Data) != 100_000 {
+		t.Errorf("%d items, %+v", len(got), now)
 	}
 }
 

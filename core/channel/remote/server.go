@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rlhost/rlhost/core/channel"
@@ -115,7 +116,7 @@ func (s *Server) serve(_ context.Context, conn *ipc.Conn) {
 	c := newSession(s, socket, conn)
 	err = c.serve()
 	c.end()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
 		s.options.Log.Warn("channel: client disconnected", "channel", s.options.Name, "err", err)
 	}
 }

@@ -81,14 +81,14 @@ func (c *session) serve() error {
 		for _, f := range files {
 			_ = f.Close() // no request has one
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err == nil {
 			err = c.request.parse(buf[:n])
 		}
 		if err == nil {
 			err = c.handle(&c.request)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
 			return err
@@ -126,6 +126,7 @@ func (c *session) handle(r *request) error {
 		c.answer(r, nil)
 	case opBye:
 		c.orderly = true
+		return io.EOF // the client reads until the server closes: a socket that is closed with unread data takes back what it has sent
 	default:
 		return fmt.Errorf("%w: operation %d", errFrame, r.op)
 	}

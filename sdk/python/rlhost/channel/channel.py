@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import math
+import multiprocessing.util
 import os
 import re
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any, Literal, overload
 
 from . import codec, wire
 from .connection import Call, Connection, key_of
-from .errors import Full, Invalid, NoChannel, TooLarge, error
+from .errors import Invalid, NoChannel, error
 from .handle import Handle
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
@@ -55,7 +54,6 @@ class Channel:
         self._path = socket_path(name)
         self._connection: Connection | None = None
         self._lock = threading.Lock()
-        self._left = False
         self._server: _Server | None = None
         _channels.add(self)
 
@@ -82,6 +80,7 @@ class Channel:
             server.stop()
             raise
         channel._server = server
+        _makers.add(channel)
         return channel
 
     def _existing(self) -> Channel:
@@ -108,6 +107,7 @@ class Channel:
             return connection
         with self._lock:
             if self._connection is None:
+                _leave_at_exit()
                 self._connection = Connection(self.name, self._path)
             return self._connection
 
@@ -126,6 +126,7 @@ class Channel:
         with self._lock:
             connection, server = self._connection, self._server
             self._server = None
+        _makers.discard(self)
         if connection is not None:
             connection.close()
         if server is not None:
@@ -275,7 +276,9 @@ class Channel:
     def _after_fork(self) -> None:
         # The parent's connection must end with the parent: the child does not keep its socket open.
         self._lock = threading.Lock()
-        self._server = None
+        if self._server is not None:
+            self._server.forget()
+            self._server = None
         if self._connection is not None:
             self._connection.forget()
             self._connection = None
@@ -314,8 +317,25 @@ class _Server:
         self.process.wait()
         self.process.stdout.close()
 
+    def forget(self) -> None:
+        """Leaves the server to the parent process, which has started it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()  # it ends although this process lives
+        self.process.stdout.close()
+        self.process.returncode = 0  # it is no child of this one
+
 
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+_makers: set[Channel] = set()  # whose servers last until this process ends
+_exits = 0  # the process that leaves its channels at its end
+
+
+def _leave_at_exit() -> None:
+    """Lets this process leave its channels at its end, also where it is one of multiprocessing, which runs nothing of atexit."""
+    global _exits
+    if _exits != os.getpid():
+        _exits = os.getpid()
+        multiprocessing.util.Finalize(None, _exit, exitpriority=1)
 
 
 def _exit() -> None:
@@ -324,9 +344,9 @@ def _exit() -> None:
 
 
 def _forked() -> None:
+    _makers.clear()
     for channel in list(_channels):
         channel._after_fork()
 
 
-atexit.register(_exit)
 os.register_at_fork(after_in_child=_forked)

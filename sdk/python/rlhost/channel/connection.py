@@ -21,6 +21,7 @@ from . import wire
 from .errors import STATUSES, Canceled, ChannelError, Invalid, Lost, NoChannel, error
 
 _NOW = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+_LEAVE = 2.0    # seconds that the end of a client takes at most
 _MAPPED = 256  # regions that stay mapped for the next items
 
 
@@ -249,7 +250,10 @@ class Connection:
             return False
         op, status, call_flags, seq, count, pages, spare = wire.REPLY.unpack_from(self._buffer)
         if not status and (op == wire.GET or op == wire.BATCH):
-            self.ack = (self.ack + 1) & 0xFFFFFFFF
+            with self._lock:
+                if self.lost is not None:
+                    return False  # the server puts back what comes now
+                self.ack = (self.ack + 1) & 0xFFFFFFFF
         call = self._pending.pop(seq, None)
         if call is None:
             self._lose(f"it answered request {seq}, which nobody made")
@@ -298,19 +302,30 @@ class Connection:
 
     def close(self) -> None:
         """Ends the connection in order: items that were on their way here are put back."""
-        if self.lost is None:
-            self.post(wire.BYE)
-            self.lost = error(Lost, f"this client has left the channel {self.name!r}")
+        with self._lock:
+            leave, ack = self.lost is None, self.ack
+            if leave:
+                self.lost = error(Lost, f"this client has left the channel {self.name!r}")
+        if leave:
             try:
+                self.socket.settimeout(_LEAVE)
+                self.socket.send(wire.REQUEST.pack(wire.BYE, 0, 0, 0, ack, 0, 0.0, 0, 0, 0, 0), socket.MSG_NOSIGNAL)
+                while self.socket.recv(1):  # until the server closes: a socket that is closed with unread data takes back what it has sent
+                    pass
                 self.socket.shutdown(socket.SHUT_RDWR)  # ends the recv of other threads
             except OSError:
-                pass
+                pass  # the server has ended
         self.socket.close()
         self._fail()
+
+    def __del__(self) -> None:
+        if hasattr(self, "socket"):
+            self.close()
 
     def forget(self) -> None:
         """Ends a connection that is the parent process's."""
         self.lost = error(Lost, "this connection is the parent process's")
+        self._lock = threading.Lock()  # another thread of the parent may have held it
         self.socket.close()
 
     # Items.
