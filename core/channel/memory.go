@@ -35,6 +35,7 @@ type Call struct {
 	Most   int     // see Batch
 
 	Items []Item // that it got
+	Roomy bool   // after a put: the channel has less than half of what it takes
 	Err   error
 
 	// Done is called once, perhaps before Do returns, on any goroutine. It may call the channel.
@@ -208,6 +209,7 @@ func (m *Memory) accept(l *lane, c *Call) {
 	*l.items.Push() = c.Item
 	m.hold(l, c.Item, 1)
 	m.stat.Puts++
+	c.Roomy = 2*m.bytes < m.limits.Bytes && (m.limits.Items == 0 || 2*m.items < m.limits.Items)
 	m.finish(c, nil)
 }
 

@@ -65,7 +65,7 @@ type call struct {
 	channel.Call
 	op    op
 	seq   uint32
-	next  bool // see flagNext
+	flags flags
 	timer *time.Timer
 }
 
@@ -235,8 +235,8 @@ func (c *session) start(r *request) error {
 		return err
 	}
 	kinds := [...]channel.Kind{opPut: channel.Put, opGet: channel.Get, opBatch: channel.GetBatch}
-	k.op, k.seq, k.next = r.op, r.seq, r.flags&flagNext != 0
-	k.Kind, k.Key, k.NoWait, k.Item, k.Items = kinds[r.op], string(r.key), r.wait == 0, item, nil
+	k.op, k.seq, k.flags = r.op, r.seq, r.flags
+	k.Kind, k.Key, k.NoWait, k.Item, k.Items, k.Roomy = kinds[r.op], string(r.key), r.wait == 0, item, nil, false
 	k.Weight, k.Most = r.weight, int(r.most)
 	wait := r.wait
 	c.server.memory.Do(&k.Call)
@@ -286,7 +286,13 @@ func (c *session) finish(k *call) {
 	if k.op == opPut && k.Err != nil && k.Item.Region != 0 {
 		c.server.regions.drop(k.Item.Region, 1)
 	}
+	if k.flags&flagEarly != 0 && k.Err != nil {
+		c.server.memory.Lose(1)
+	}
 	h := reply{op: k.op, seq: k.seq, status: statusOf(k.Err), count: uint32(len(k.Items))}
+	if k.op == opPut && k.Roomy {
+		h.flags |= flagRoom
+	}
 	spare := c.spareFor(k)
 	packed, err := c.pack(k.Items)
 	if err != nil {
@@ -339,7 +345,7 @@ func (c *session) finish(k *call) {
 
 // spareFor returns the region that the reply to a put brings for the client's next item, or nil.
 func (c *session) spareFor(k *call) *region {
-	if !k.next || k.Err != nil || k.Item.Region == 0 {
+	if k.flags&flagNext == 0 || k.Err != nil || k.Item.Region == 0 {
 		return nil
 	}
 	x, err := c.server.regions.alloc(len(k.Item.Data))

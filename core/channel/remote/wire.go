@@ -47,6 +47,7 @@ type flags uint8
 const (
 	flagNoWait flags = 1 << iota
 	flagNext         // opPut: the reply may have a spare region as large as this item's
+	flagEarly        // opPut: the caller has not waited, so that an item that is refused is lost
 )
 
 // Flags of replies.
@@ -54,6 +55,7 @@ const (
 	flagCopy   flags = 1 << iota // copy the data of regions and free them at once: much of the memory is held
 	flagPacked                   // the table of items and their data lie in the spare region, which is the client's then
 	flagFile                     // the region's file comes with the frame
+	flagRoom                     // opPut: there is much room, so that the next put need not be waited for
 )
 
 type status uint8

@@ -320,6 +320,17 @@ class ChannelTest(unittest.TestCase):
             with self.assertRaises(Closed):
                 call()
 
+    def test_an_error_of_a_put_that_was_not_waited_for(self):
+        c = self.channel()
+        large = np.zeros(100_000)
+        c.put(large)
+        c.put(large)        # there was much room: it returns at once
+        c.close()
+        c.put(large, key="k")
+        with self.assertRaisesRegex(Closed, "the item that was put last is lost"):
+            c.put(large)
+        self.assertEqual((len(c.get_batch(5)), c.stat()["lost"]), (2, 1))
+
     def test_what_is_wrong(self):
         c = self.channel(max_bytes=100_000)
         for weight in (-1, float("nan"), float("inf")):

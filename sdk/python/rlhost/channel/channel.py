@@ -7,6 +7,7 @@ import multiprocessing.util
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -15,7 +16,7 @@ from typing import Any, Literal, overload
 
 from . import codec, wire
 from .connection import Call, Connection, key_of
-from .errors import Invalid, NoChannel, error
+from .errors import ChannelError, Invalid, NoChannel, error
 from .handle import Handle
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
@@ -127,10 +128,14 @@ class Channel:
             connection, server = self._connection, self._server
             self._server = None
         _makers.discard(self)
-        if connection is not None:
-            connection.close()
-        if server is not None:
-            server.stop()
+        try:
+            if connection is not None and connection.lost is None:
+                connection.settle()
+        finally:
+            if connection is not None:
+                connection.close()
+            if server is not None:
+                server.stop()
 
     # Puts.
 
@@ -140,24 +145,31 @@ class Channel:
     def put(self, item: Any, weight: float = 1, key: str = "default", *, timeout: float | None = None, async_op: Literal[True]) -> Handle[None]: ...
 
     def put(self, item: Any, weight: float = 1, key: str = "default", *, timeout: float | None = None, async_op: bool = False) -> Handle[None] | None:
-        """Adds an item, once there is room for it."""
+        """Adds an item, once there is room for it. Where the channel is less than half full, a large item may still be on its way when put
+        returns; an error of it is raised by the next put, or by leave."""
         connection = self._connect()
-        call = self._begin_put(connection, item, weight, key, _wait(timeout))
+        early = wire.EARLY if timeout is None and not async_op and connection.roomy else 0
+        call = self._begin_put(connection, item, weight, key, _wait(timeout), early)
         if async_op:
             return Handle(connection, call, connection.keep)
+        if early and call.large:
+            connection.leave_early(call)
+            return None
         connection.finish(call)
-        if call.spare:
+        if call.large:
             connection.keep(call)
         return None
 
     def put_nowait(self, item: Any, weight: float = 1, key: str = "default") -> None:
         """Adds an item if there is room, else raises Full."""
         connection = self._connect()
-        connection.keep(connection.finish(self._begin_put(connection, item, weight, key, 0)))
+        call = connection.finish(self._begin_put(connection, item, weight, key, 0))
+        if call.large:
+            connection.keep(call)
 
     put_no_wait = put_nowait
 
-    def _begin_put(self, connection: Connection, item: Any, weight: float, key: str, wait: int) -> Call:
+    def _begin_put(self, connection: Connection, item: Any, weight: float, key: str, wait: int, early: int = 0) -> Call:
         name = b"default" if key == "default" else key_of(key)
         if not 0 <= weight < math.inf:
             raise error(Invalid, f"channel {self.name!r}: a weight of {weight}: want a number of 0 or more")
@@ -165,10 +177,12 @@ class Channel:
         call = Call(wire.PUT, name)
         if size <= wire.MAX_INLINE:
             return connection.begin(call, weight=weight, wait=wait, data=codec.join(parts, size))
+        connection.settle()
+        call.large = True
         region, memory = connection.alloc(size)
         with memoryview(memory) as view:
             codec.fill(parts, view)
-        return connection.begin(call, wire.NEXT, weight=weight, wait=wait, region=region, size=size)
+        return connection.begin(call, wire.NEXT | early, weight=weight, wait=wait, region=region, size=size)
 
     # Gets.
 
@@ -340,7 +354,10 @@ def _leave_at_exit() -> None:
 
 def _exit() -> None:
     for channel in list(_channels):
-        channel.leave()
+        try:
+            channel.leave()
+        except ChannelError as e:
+            sys.stderr.write(f"rlhost.channel: {e}\n")
 
 
 def _forked() -> None:

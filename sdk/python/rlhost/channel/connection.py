@@ -32,7 +32,7 @@ class Memory(mmap.mmap):
 class Call:
     """A request under way."""
 
-    __slots__ = ("op", "seq", "key", "done", "failed", "count", "flags", "spare", "pages", "body", "files", "abandoned", "tell")
+    __slots__ = ("op", "seq", "key", "done", "failed", "count", "flags", "spare", "pages", "body", "files", "abandoned", "tell", "large")
 
     def __init__(self, op: int, key: bytes = b""):
         self.op = op
@@ -40,6 +40,7 @@ class Call:
         self.done = False
         self.failed: ChannelError | None = None
         self.files: list[int] = []
+        self.large = False                           # its item lies in a region
         self.abandoned = False                       # nobody takes its items
         self.tell: list[Callable[[], object]] = []   # called once it is done
 
@@ -62,6 +63,8 @@ class Connection:
         self._view = memoryview(self._buffer)
         self._mapped: collections.OrderedDict[int, Memory] = collections.OrderedDict()
         self._spare = (0, 0)  # a region for the next large item, and its size
+        self._early: Call | None = None  # a put that nobody has waited for
+        self.roomy = False  # the last large item found much room
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self.socket.connect(path)
@@ -349,8 +352,8 @@ class Connection:
         return found, packed
 
     def free(self, region: int) -> None:
-        """Gives a region back. It may run in a finalizer."""
-        if not self.post(wire.FREE, data=wire.REGION.pack(region)):
+        """Gives a region back, one with the next request. It may run in a finalizer."""
+        if not self.deferred or not self.post(wire.FREE, data=wire.REGION.pack(region)):
             self.deferred.append(region)
 
     def map(self, region: int, pages: int = 0) -> Memory:
@@ -384,8 +387,26 @@ class Connection:
             region = self.ask(wire.ALLOC, size=size).spare
         return region, self.map(region)
 
+    def leave_early(self, call: Call) -> None:
+        """Leaves a put to the next one, which waits for it."""
+        with self._lock:
+            other, self._early = self._early, call
+        if other is not None:  # of another thread
+            self.keep(self.finish(other))
+
+    def settle(self) -> None:
+        """Waits for a put that nobody has waited for, and raises its error."""
+        with self._lock:
+            call, self._early = self._early, None
+        if call is not None:
+            try:
+                self.keep(self.finish(call))
+            except ChannelError as e:
+                raise type(e)(f"{e}; the item that was put last is lost") from None
+
     def keep(self, call: Call) -> None:
         """Keeps the region that the reply to a put has brought, for the next item."""
+        self.roomy = bool(call.flags & wire.ROOM)
         if not call.spare:
             return
         with self._lock:

@@ -11,8 +11,8 @@ MAX_KEY = 1024
 PAGE_SHIFT = 12
 
 HELLO, PUT, GET, BATCH, PEEK, ALLOC, MAP, FREE, CANCEL, PUT_BACK, STAT, STOP, BYE = range(1, 14)
-NO_WAIT, NEXT = 1, 2
-COPY, PACKED, FILE = 1, 2, 4
+NO_WAIT, NEXT, EARLY = 1, 2, 4
+COPY, PACKED, FILE, ROOM = 1, 2, 4, 8
 
 REQUEST = struct.Struct("<BBHIIIdqQQQ")  # op flags key seq ack most weight wait region size release
 REPLY = struct.Struct("<BBBxIIIQ")       # op status flags seq count pages spare
