@@ -289,7 +289,7 @@ func (m *Memory) serve(l *lane) {
 	m.prune(l)
 }
 
-// tolerance lets sums of weights such as ten times 0.1 reach what they are meant to be.
+// tolerance lets a sum of ten weights of 0.1 reach a weight of 1.
 const tolerance = 1e-9
 
 func (c *Call) reached(sum float64) bool { return sum >= c.Weight*(1-tolerance) }
@@ -393,7 +393,7 @@ func (m *Memory) Restore(key string, items ...Item) error {
 	defer m.unlock()
 	l := m.lane(key)
 	if l.gets.Len() > 0 {
-		m.shrunk(l.gets.Front().Value.(*Call)) // it begins anew
+		m.shrunk(l.gets.Front().Value.(*Call)) // it counts from the first item again
 	}
 	for i := len(items) - 1; i >= 0; i-- {
 		*l.items.Unpop() = items[i]

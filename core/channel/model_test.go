@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// spec is what a channel does, said as plainly as possible: lists that are searched anew after each operation.
+// spec is what a channel does, said as plainly as possible: lists that are searched again after each operation.
 type spec struct {
 	items, bytes int
 	closed       bool

@@ -236,7 +236,7 @@ func (c *Client) begin(r *request) (*asked, error) {
 	return a, nil
 }
 
-// ask makes a request and waits for the answer. Where ctx ends before, the request is canceled; what it has got all the same is put back.
+// ask makes a request and waits for the answer. Where ctx ends before, the request is canceled; where it had ended before, its result counts.
 func (c *Client) ask(ctx context.Context, r *request) (*asked, error) {
 	if len(r.key) > channel.MaxKey {
 		return nil, coded(fmt.Errorf("%w: a key of %d bytes, at most %d", channel.ErrInvalid, len(r.key), channel.MaxKey))

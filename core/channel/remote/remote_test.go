@@ -290,7 +290,7 @@ func TestServer_HostileFrames(t *testing.T) {
 	}
 }
 
-// TestClient_ManyOfManyKeys: clients put and get at the same time; every item arrives once, those of a producer and key in order.
+// TestClient_ManyOfManyKeys: clients put and get at the same time; every item arrives once.
 func TestClient_ManyOfManyKeys(t *testing.T) {
 	s := serve(t, channel.Limits{Items: 50, Bytes: 2 << 20})
 	const producers, consumers, each = 4, 4, 400

@@ -112,7 +112,7 @@ func (s *Server) serve(_ context.Context, conn *ipc.Conn) {
 	if err != nil {
 		return // the client is gone
 	}
-	socket.SetSendTimeout(0) // what it does not read in time waits in a list of its own
+	socket.SetSendTimeout(0) // frames that it does not read in time wait in a list
 	c := newSession(s, socket, conn)
 	err = c.serve()
 	c.end()

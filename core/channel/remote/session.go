@@ -126,7 +126,7 @@ func (c *session) handle(r *request) error {
 		c.answer(r, nil)
 	case opBye:
 		c.orderly = true
-		return io.EOF // the client reads until the server closes: a socket that is closed with unread data takes back what it has sent
+		return io.EOF // the client reads until the server closes: data that was sent is gone where a socket is closed with unread data
 	default:
 		return fmt.Errorf("%w: operation %d", errFrame, r.op)
 	}
@@ -339,7 +339,7 @@ func (c *session) finish(k *call) {
 		k.timer.Stop()
 	} else {
 		k.Item = channel.Item{}
-		c.free = append(c.free, k) // without a timer, which might still end what it is used for next
+		c.free = append(c.free, k) // without a timer, which might still end the next request
 	}
 }
 
@@ -543,7 +543,8 @@ func (c *session) sendUnsent() {
 	}
 }
 
-// end forgets a client: its calls end, what it has not read is put back if it has said that it ends, and else lost, as what it held is.
+// end forgets a client. Its calls end. Items that it has not read are put back if it has said that it ends; else they are lost, and so are
+// the ones that it held.
 func (c *session) end() {
 	c.mu.Lock()
 	c.gone = true // nothing is sent from now on

@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 import rlhost
-from rlhost.channel import Canceled, Closed, Empty, Full, Invalid, Lost, NoChannel, TooLarge, codec
+from rlhost.channel import Canceled, Closed, Empty, Full, Invalid, Lost, NoChannel, TooLarge, codec, deal
 
 RECORD = np.dtype([("id", "<i8"), ("name", "S4"), ("at", "<f4", (3,))])
 
@@ -389,6 +389,16 @@ class ChannelTest(unittest.TestCase):
             rlhost.Channel.connect(c.name)
         with self.assertRaisesRegex(Lost, "E114"):
             d.put(1)
+
+    def test_deal(self):
+        lengths = [900, 100, 700, 300, 500, 500]
+        self.assertEqual(deal(lengths, 3), [[0, 1], [2, 3], [4, 5]])
+        self.assertEqual(deal([5, 1, 1, 1, 1], 2, "least_loaded"), [[0], [1, 2, 3, 4]])
+        self.assertEqual(deal([2, 2, 4, 1, 3], 3, "by_weight"), [[0, 1], [2], [3, 4]])
+        self.assertEqual(deal([0, 0, 0], 2), [[0, 2], [1]])
+        for weights, parts, how in (([1], 0, "by_weight"), ([-1], 1, "by_weight"), ([1], 1, "at_random")):
+            with self.assertRaises(Invalid):
+                deal(weights, parts, how)
 
     def test_bytes_that_are_no_item(self):
         for data in (b"", b"A", b"A\0\0\0" + b"\xff" * 20, b"z", b"p\x05\0\0\0", codec.join(*codec.encode([np.zeros(1000)]))[:-1]):

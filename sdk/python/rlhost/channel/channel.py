@@ -249,7 +249,7 @@ class Channel:
                     items.append(codec.decode(data))
                     continue
                 owner = Region(connection, region, connection.map(region), size)
-                items.append(codec.decode(bytes(owner)) if copy else codec.decode(memoryview(owner), owner))
+                items.append(codec.decode(bytes(owner)) if copy else codec.decode(owner.data, owner))
         finally:
             if packed:
                 connection.free(packed)
@@ -272,7 +272,7 @@ class Channel:
     def full(self, key: str = "default") -> bool:
         """Whether the channel has as many items as it takes. It has one bound for all keys."""
         now = self.stat(key)
-        return 0 < now["max_items"] <= now["items"] or now["bytes"] >= now["max_bytes"]
+        return bool(0 < now["max_items"] <= now["items"] or now["bytes"] >= now["max_bytes"])
 
     def close(self) -> None:
         """Closes the channel for everybody: puts raise Closed, and so do gets once nothing is left of their key."""

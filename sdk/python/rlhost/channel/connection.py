@@ -36,8 +36,11 @@ class Call:
 
     def __init__(self, op: int, key: bytes = b""):
         self.op = op
+        self.seq = 0
         self.key = key
         self.done = False
+        self.flags = self.count = self.spare = self.pages = 0
+        self.body = b""
         self.failed: ChannelError | None = None
         self.files: list[int] = []
         self.large = False                           # its item lies in a region
@@ -313,7 +316,7 @@ class Connection:
             try:
                 self.socket.settimeout(_LEAVE)
                 self.socket.send(wire.REQUEST.pack(wire.BYE, 0, 0, 0, ack, 0, 0.0, 0, 0, 0, 0), socket.MSG_NOSIGNAL)
-                while self.socket.recv(1):  # until the server closes: a socket that is closed with unread data takes back what it has sent
+                while self.socket.recv(1):  # until the server closes: a socket that is closed with unread data loses what it has sent
                     pass
                 self.socket.shutdown(socket.SHUT_RDWR)  # ends the recv of other threads
             except OSError:
