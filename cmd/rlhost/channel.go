@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/channel"
 	"github.com/rlhost/rlhost/core/channel/remote"
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/ipc"
 )
 
@@ -52,7 +53,7 @@ func (c *channelServeCommand) Run(p *program) error {
 		return fail(exitUsage, fmt.Errorf("there is a channel %s already: rlhost channel stat %s", c.Name, c.Name))
 	}
 	if err != nil {
-		return err
+		return coded(err)
 	}
 	fmt.Fprintln(p.out, printable(server.Path()))
 	ctx, stop := untilAsked()
@@ -67,11 +68,17 @@ func (c *channelServeCommand) Run(p *program) error {
 	return server.Close()
 }
 
-type channelLsCommand struct{}
+type channelLsCommand struct {
+	JSON bool `help:"Print JSON."`
+}
 
 // Run lists channels.
 func (c *channelLsCommand) Run(p *program) error {
-	for _, name := range remote.List() {
+	names := remote.List()
+	if c.JSON {
+		return json.NewEncoder(p.out).Encode(names)
+	}
+	for _, name := range names {
 		fmt.Fprintln(p.out, name)
 	}
 	return nil
@@ -110,7 +117,16 @@ func withChannel(name string, fn func(ctx context.Context, c *remote.Client) err
 	defer stop()
 	client, err := remote.Connect(name)
 	if err != nil {
-		return fail(exitUsage, err)
+		return coded(err)
 	}
-	return errors.Join(fn(ctx, client), client.Close())
+	return coded(errors.Join(fn(ctx, client), client.Close()))
+}
+
+// coded returns an error of a channel with its code as all have it.
+func coded(err error) error {
+	var e *control.Error
+	if errors.As(err, &e) {
+		return fail(exitUsage, fmt.Errorf("error[%s]: %s", e.Code, printable(e.Reason)))
+	}
+	return err
 }

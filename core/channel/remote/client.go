@@ -212,11 +212,23 @@ func (r *refusal) Unwrap() error { return r.is }
 func coded(err error) error {
 	for code, is := range map[control.Code]error{CodeTooLarge: channel.ErrTooLarge, CodeInvalid: channel.ErrInvalid, CodeClosed: channel.ErrClosed} {
 		if errors.Is(err, is) {
-			return fmt.Errorf("%s: %w", code, err)
+			return &codedError{control.Errorf(code, "%v", err), err}
 		}
 	}
 	return err
 }
+
+// codedError is an error of a channel with its code.
+type codedError struct {
+	said *control.Error
+	is   error
+}
+
+// Error returns the reason.
+func (e *codedError) Error() string { return e.said.Error() }
+
+// Unwrap returns both.
+func (e *codedError) Unwrap() []error { return []error{e.said, e.is} }
 
 // begin sends a request.
 func (c *Client) begin(r *request) (*asked, error) {

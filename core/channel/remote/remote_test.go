@@ -166,10 +166,10 @@ func TestClient_SaysWhatIsWrong(t *testing.T) {
 		_, err := c.GetBatch(ctx, "k", channel.Batch{Weight: w})
 		wrong(err, channel.ErrInvalid, "a batch of a weight of")
 	}
-	wrong(c.Put(ctx, strings.Repeat("k", 1<<20), channel.Item{}), channel.ErrInvalid, "E112: not accepted: a key of 1048576 bytes, at most 1024")
+	wrong(c.Put(ctx, strings.Repeat("k", 1<<20), channel.Item{}), channel.ErrInvalid, "not accepted: a key of 1048576 bytes, at most 1024")
 	wrong(c.Put(ctx, "", channel.Item{}), channel.ErrInvalid, "an empty key")
 	wrong(c.Put(ctx, "k", item(1, 1<<20)), channel.ErrTooLarge, "it counts 1048705 bytes, the channel takes 1048576")
-	wrong(c.Put(ctx, "k", item(1, 2<<20)), channel.ErrTooLarge, "E111")
+	wrong(c.Put(ctx, "k", item(1, 2<<20)), channel.ErrTooLarge, "the channel takes 1048576")
 	_, err := Connect("none")
 	var coded *control.Error
 	if wrong(err, nil, "rlhost channel serve none"); !errors.As(err, &coded) || coded.Code != CodeNone {
@@ -195,7 +195,8 @@ func TestClient_CloseWakesWhatWaits(t *testing.T) {
 	wantStat(t, s, "a put and a get wait", func(n channel.Stat) bool { return n.WaitingGets == 1 && n.WaitingPuts == 1 })
 	must(t, d.Stop(ctx))
 	for range 2 {
-		if err := <-errs; !errors.Is(err, channel.ErrClosed) || !strings.Contains(err.Error(), "E113") {
+		var coded *control.Error
+		if err := <-errs; !errors.Is(err, channel.ErrClosed) || !errors.As(err, &coded) || coded.Code != CodeClosed {
 			t.Errorf("what waited: %v", err)
 		}
 	}
@@ -254,7 +255,7 @@ func TestServer_AnOrderlyEnd(t *testing.T) {
 	got, err := c.GetBatch(ctx, "k", channel.Batch{Weight: 3})
 	must(t, err)
 	if now := s.memory.Now("k"); now.Lost != 0 || now.Returned != 2 || len(got) != 2 || got[0].Weight != 1 || len(got[1].Data) != 100_000 {
-		t.Errorf("%d items, %+v", len(got), now)
+		t.Errorf("%d items, of weights %v and %v and %d and %d bytes, %+v", len(got), got[0].Weight, got[1].Weight, len(got[0].Data), len(got[1].Data), now)
 	}
 }
 

@@ -57,7 +57,7 @@ func SocketPath(name string) (string, error) {
 // List returns the names of this user's channels that are served, sorted.
 func List() []string {
 	paths, _ := filepath.Glob(control.ServicePath(socketPrefix + "*" + socketSuffix)) // the pattern is well-formed
-	var names []string
+	names := []string{}
 	for _, path := range paths {
 		conn, err := net.Dial(shm.Network, path)
 		if err != nil {
@@ -76,7 +76,7 @@ var errEnded = errors.New("the channel's server ends")
 func Serve(o Options) (*Server, error) {
 	path, err := SocketPath(o.Name)
 	if err != nil {
-		return nil, err
+		return nil, coded(err)
 	}
 	o.Clients, o.Log = cmp.Or(o.Clients, 1024), cmp.Or(o.Log, slog.Default())
 	o.Limits.Bytes = cmp.Or(o.Limits.Bytes, 1<<30)

@@ -31,6 +31,7 @@ type session struct {
 
 	mu      sync.Mutex
 	gone    bool
+	over    sync.Cond        // of calls that end after gone
 	calls   map[uint32]*call // that wait, by their seq
 	free    []*call
 	own     map[uint64]owned // regions that it refers to
@@ -51,8 +52,9 @@ type owned struct {
 
 // delivery is a reply with items that the client has perhaps not read.
 type delivery struct {
-	key   string
-	items []channel.Item
+	key    string
+	items  []channel.Item
+	unsent bool
 }
 
 type unsent struct {
@@ -70,7 +72,9 @@ type call struct {
 }
 
 func newSession(s *Server, socket *shm.Socket, conn *ipc.Conn) *session {
-	return &session{server: s, socket: socket, conn: conn, calls: map[uint32]*call{}, own: map[uint64]owned{}}
+	c := &session{server: s, socket: socket, conn: conn, calls: map[uint32]*call{}, own: map[uint64]owned{}}
+	c.over.L = &c.mu
+	return c
 }
 
 // serve answers requests until the client disconnects, or breaks the rules, which is an error.
@@ -232,6 +236,9 @@ func (c *session) start(r *request) error {
 	}
 	k, err := c.newCall(r)
 	if err != nil {
+		if item.Region != 0 {
+			c.server.regions.drop(item.Region, 1)
+		}
 		return err
 	}
 	kinds := [...]channel.Kind{opPut: channel.Put, opGet: channel.Get, opBatch: channel.GetBatch}
@@ -301,19 +308,11 @@ func (c *session) finish(k *call) {
 	}
 	c.mu.Lock()
 	delete(c.calls, k.seq)
+	defer c.mu.Unlock()
 	if c.gone {
-		c.mu.Unlock()
-		if len(k.Items) > 0 {
-			_ = c.server.memory.Restore(k.Key, k.Items...) // its key has been accepted
-		}
-		for _, x := range []*region{spare, packed} {
-			if x != nil {
-				c.server.regions.drop(x.id, 1)
-			}
-		}
+		c.keep(k, spare, packed)
 		return
 	}
-	defer c.mu.Unlock()
 	if len(k.Items) > 0 {
 		c.deliver(k, &h)
 	}
@@ -341,6 +340,20 @@ func (c *session) finish(k *call) {
 		k.Item = channel.Item{}
 		c.free = append(c.free, k) // without a timer, which might still end the next request
 	}
+}
+
+// keep leaves the items of a call that has ended after its client to end, which puts them back in their order. mu is held.
+func (c *session) keep(k *call, regions ...*region) {
+	if len(k.Items) > 0 {
+		c.deliver(k, &reply{})
+		c.unread[len(c.unread)-1].unsent = true
+	}
+	for _, x := range regions {
+		if x != nil {
+			c.server.regions.drop(x.id, 1)
+		}
+	}
+	c.over.Signal()
 }
 
 // spareFor returns the region that the reply to a put brings for the client's next item, or nil.
@@ -375,7 +388,7 @@ func (c *session) pack(items []channel.Item) (*region, error) {
 
 // deliver notes what the client has from now on, with mu held.
 func (c *session) deliver(k *call, h *reply) {
-	c.unread = append(c.unread, delivery{k.Key, k.Items})
+	c.unread = append(c.unread, delivery{key: k.Key, items: k.Items})
 	for _, i := range k.Items {
 		if i.Region == 0 {
 			continue
@@ -558,6 +571,11 @@ func (c *session) end() {
 	for _, k := range calls {
 		c.server.memory.Cancel(&k.Call, channel.ErrCanceled)
 	}
+	c.mu.Lock()
+	for len(c.calls) > 0 { // another goroutine is about to end them
+		c.over.Wait()
+	}
+	c.mu.Unlock()
 	lost := 0
 	for _, d := range slices.Backward(c.unread) {
 		lost += c.forget(d)
@@ -577,7 +595,7 @@ func (c *session) end() {
 
 // forget ends a delivery that has perhaps not been read, and returns how many items of it are lost beside those in the client's regions.
 func (c *session) forget(d delivery) (lost int) {
-	if !c.orderly {
+	if !c.orderly && !d.unsent {
 		for _, i := range d.items {
 			if i.Region == 0 {
 				lost++
