@@ -64,6 +64,7 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 		}
 	}
 	p.running.stats.Gauge("rollout/envs").Set(float64(a.envs()))
+	p.making.begin(a.envs(), p.options.Made)
 	for _, x := range a.members {
 		if err := p.start(x.instance, x.of); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
@@ -124,7 +125,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		SoA:    func() (soa, known bool) { return p.running.soa(of.Name) },
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
-		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell,
+		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell, Made: p.making.add,
 		Takes: func(port component.Port) func(m *hostabi.Message) {
 			return x.takes(p, &port)
 		},

@@ -38,6 +38,9 @@ type BuildOptions struct {
 	// AtFailure is called when an error has ended the run, before its components stop. snapshot has the states of all learners that
 	// have one, and an error, which says that they are not exact.
 	AtFailure func(snapshot func() (map[string]component.State, error)) error
+	// Made is told how many environments have been made, of how many, while Build makes them and that takes long; nil does not listen. Any
+	// goroutine.
+	Made func(made, envs int)
 	// Grace is how long an ending run may continue to reach a boundary before it is cut; 0 means 1.5 s.
 	Grace time.Duration
 }
@@ -51,6 +54,7 @@ type Pipeline struct {
 	running running
 	starts
 	options    BuildOptions
+	making     making
 	warnings   graph.Problems // of Build
 	envCache   loading.Cache
 	previous   map[string]*loading.Env // previous environments, by name; guarded by mu

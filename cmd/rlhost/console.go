@@ -84,6 +84,8 @@ func (t *training) observe(e session.Event) {
 		t.notice("run %s did not come to its end and was saved at %d env steps; to go on with it: rlhost train --resume %s", e.Run, e.EnvSteps, e.Run)
 	case session.Resumed:
 		t.resumed(&e)
+	case session.Starting:
+		t.notice("%s", e.String())
 	case session.Started:
 		t.startLine(&e)
 	case session.Serving:

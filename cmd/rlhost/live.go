@@ -44,8 +44,7 @@ func (f *jobFlags) runningJob() (*runs.Run, error) {
 		return nil, noJob("%w in %s: it %s\n  help: to go on with it: rlhost train --resume %s", errNoJob, run.Dir, howEnded(run), run.ID())
 	}
 	if run.Info().Socket == "" {
-		return nil, noJob("%w that listens: process %d trains %s, but takes no commands; its log says why (rlhost logs --run %s)",
-			errNoJob, pid, run.ID(), run.ID())
+		return nil, notListening(run)
 	}
 	return run, nil
 }
@@ -62,8 +61,7 @@ func (f *jobFlags) onlyJob() (*runs.Run, error) {
 		return nil, noJob("%w in %s\n  help: rlhost train starts one; name a run elsewhere by its folder: --run DIR", errNoJob, dir)
 	case 1:
 		if live[0].Info().Socket == "" {
-			return nil, noJob("%w that listens: %s has only begun, or takes no commands; its log says why (rlhost logs --run %s)",
-				errNoJob, live[0].ID(), live[0].ID())
+			return nil, notListening(live[0])
 		}
 		return live[0], nil
 	}
@@ -76,6 +74,23 @@ func (f *jobFlags) onlyJob() (*runs.Run, error) {
 
 func noJob(format string, args ...any) error {
 	return fail(exitUsage, fmt.Errorf("error["+string(control.CodeNoJob)+"]: "+format, args...))
+}
+
+// startingError is about a run whose environments are being made.
+type startingError struct {
+	run *runs.Run
+	at  runs.Starting
+	error
+}
+
+func (e *startingError) Unwrap() error { return e.error }
+
+// notListening says why a run takes no commands.
+func notListening(run *runs.Run) error {
+	if at := run.Info().Starting; at != nil {
+		return &startingError{run, *at, noJob("%w that listens: %s is %v\n  help: to wait for it: rlhost status --wait --run %s", errNoJob, run.ID(), at, run.ID())}
+	}
+	return noJob("%w that listens: %s has only begun, or takes no commands; its log says why (rlhost logs --run %s)", errNoJob, run.ID(), run.ID())
 }
 
 // howEnded says why a run is not running.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 type statusCommand struct {
@@ -32,5 +34,20 @@ func (c *statusCommand) Run(p *program) error {
 	if c.Wait {
 		c.patience = longestStart
 	}
-	return tell(p, &c.jobFlags, control.VerbStatus, control.StatusRequest{Wait: c.Wait}, text.Status)
+	err := tell(p, &c.jobFlags, control.VerbStatus, control.StatusRequest{Wait: c.Wait}, text.Status)
+	if starts := (*startingError)(nil); !c.Wait && errors.As(err, &starts) {
+		return c.starting(p, starts)
+	}
+	return err
+}
+
+// starting tells how far a run is that does not take commands yet.
+func (c *statusCommand) starting(p *program, e *startingError) error {
+	reply := struct {
+		Run   string `json:"run"`
+		Dir   string `json:"dir"`
+		State string `json:"state"`
+		runs.Starting
+	}{e.run.ID(), e.run.Dir, "starting", e.at}
+	return c.answer(p, reply, fmt.Sprintf("%s  %v\n", e.run.ID(), &e.at))
 }

@@ -75,6 +75,8 @@ type Host struct {
 	// Steps calls tell with the counts of env steps at one moment, by the names of metrics; nil where the component runs in
 	// another process. Any goroutine.
 	Steps func(tell func(name string, n uint64))
+	// Made is told how many more environments a component has made, where that takes long. It may be nil. Any goroutine.
+	Made func(n int)
 	// ProcessChanged is called when Remote.Process would return another state. It may be nil. Any goroutine.
 	ProcessChanged func()
 

@@ -250,6 +250,8 @@ type Options struct {
 	Log *slog.Logger
 	// Stats gets numbers about what runs the environments, such as the memory of their processes; nil discards them.
 	Stats *stat.Registry
+	// Made is told how many more environments have been made, where that takes long; nil does not listen. Any goroutine.
+	Made func(n int)
 	// Wanted ends when the environments are abandoned, from any goroutine: a call in progress then soon returns an error, and so does each
 	// later one but Close, where the runtime can stop running code. Nil never ends.
 	Wanted context.Context

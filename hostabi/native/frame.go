@@ -159,6 +159,9 @@ type Metric struct {
 	Name   string `json:"name"`
 }
 
+// CounterEnvsMade is the counter in Stats of a worker of environments that EnvMake keeps waiting: how many it has made by now.
+const CounterEnvsMade = "envs_made"
+
 // Stats has the metrics that have changed, by name.
 type Stats struct {
 	Counters map[string]uint64  `json:"counters,omitempty"` // counts since the process began

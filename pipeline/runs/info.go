@@ -60,6 +60,8 @@ type Info struct {
 	Reason  string     `json:"reason,omitempty"` // why it ended
 	Ended   *time.Time `json:"ended,omitempty"`
 	Resumes []Resume   `json:"resumes,omitempty"`
+	// Starting says what a process that does not listen to commands yet is doing, and how far it is; nil before and after.
+	Starting *Starting `json:"starting,omitempty"`
 	// Socket is where the process that writes to the run listens to commands such as rlhost status.
 	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.
@@ -68,6 +70,21 @@ type Info struct {
 	Env string `json:"env,omitempty"`
 	// Outcome is an ended run's result; nil before, and of runs of older versions.
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Starting says how far the start of a run is whose environments take long to make.
+type Starting struct {
+	Envs int `json:"envs"`
+	Made int `json:"envs_made"`
+}
+
+// String describes it in a line.
+func (s *Starting) String() string {
+	noun := "environments"
+	if s.Envs == 1 {
+		noun = "environment"
+	}
+	return fmt.Sprintf("starting %d %s, %d made", s.Envs, noun, s.Made)
 }
 
 // Outcome is a run's result, with several policies the leading one's. Unknown numbers are nil.

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Serving, Saved, Evaluated or Failed. Observers run on
+// Event is something that happens in a training: Warned, Unfinished, Resumed, Starting, Started, Serving, Saved, Evaluated or Failed. Observers run on
 // the goroutine that it happens on, and must not wait for the training.
 type Event interface{ event() }
 

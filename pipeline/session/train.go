@@ -83,9 +83,11 @@ func (s *Session) ready(err error) (*Session, error) {
 // build builds the pipeline. If a resumed run's environments or their number have changed, so that they cannot
 // continue from the saved state, it begins new episodes instead.
 func (s *Session) build(ctx context.Context) (err error) {
+	start := watchStart(s)
+	defer func() { err = errors.Join(err, start.end()) }()
 	o := pipeline.BuildOptions{
 		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, AtFailure: s.atFailure, Stored: storedFor(s),
-		Left: s.run.Info().Left,
+		Left: s.run.Info().Left, Made: start.made,
 	}
 	if s.learner == "" {
 		o.Grace = time.Millisecond // no boundary comes

@@ -59,7 +59,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	wanted, b.cut = context.WithCancel(c.wanted)
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
-		Metric: b.report, Log: c.h.Log, Stats: c.h.Stats, Tolerate: b.tolerates, Wanted: wanted,
+		Metric: b.report, Log: c.h.Log, Stats: c.h.Stats, Tolerate: b.tolerates, Wanted: wanted, Made: c.h.Made,
 	})
 	if err != nil {
 		b.cut()

@@ -37,6 +37,7 @@ type worker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it knows
 
+	making   making
 	again    bool // it can make other environments
 	weighing sync.WaitGroup
 	unweigh  context.CancelFunc // ends the look at its memory; nil before that begins
@@ -99,6 +100,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+w.source.loading(), spawn.ErrSlow)
 	defer cancel()
 	w.span, w.options = span, o
+	w.making.begin(o.Made, span.Count)
 	err := w.p.Call(ctx, native.MethodEnvMake, native.EnvBatch{
 		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: native.U64(o.Seed),
 		FirstColumn: span.First, BlockEnvs: blockEnvs,
@@ -106,6 +108,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 	if err != nil {
 		return err
 	}
+	w.making.reach(span.Count)
 	if err := checkScratch(&w.layout, span.Count); err != nil {
 		return w.protocolError(err)
 	}
@@ -138,7 +141,8 @@ func (w *worker) handle(f *native.Frame, files []*os.File) {
 	case f.Metric != nil:
 		err = w.mail.putMetric(*f.Metric)
 	case f.Stats != nil:
-		err = nil // a worker's own numbers are not kept
+		err = nil // a worker's other numbers are not kept
+		w.making.reach(int(min(f.Stats.Counters[native.CounterEnvsMade], math.MaxInt32)))
 	case f.Fail != nil:
 		err = errors.New(f.Fail.Reason)
 	}

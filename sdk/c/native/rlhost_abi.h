@@ -333,6 +333,9 @@ enum {
     RLH_MAX_FILES = 2,
 };
 
+// RLH_COUNTER_ENVS_MADE is the counter in Stats of a worker of environments that EnvMake keeps waiting: how many it has made by now.
+#define RLH_COUNTER_ENVS_MADE "envs_made"
+
 // rlh_message is the unit of a connection: 64 bytes, the same in the host's memory and in a ring cell. Data
 // goes by Handle; only what fits in inline_ goes by value.
 typedef struct rlh_message {

@@ -11,7 +11,7 @@ import math
 import pathlib
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -103,6 +103,7 @@ class Source:
 
     def __init__(self, use: str, args: dict[str, str] | None = None):
         self.use, given = use, keyword_arguments(args or {})
+        self.made: Callable[[], None] = lambda: None  # called for each environment
         self._maker = Maker(use, given)
         env = self.make(check=True)
         try:
@@ -123,7 +124,9 @@ class Source:
     def make(self, check: bool = False) -> gymnasium.Env[Any, Any]:
         """Makes one environment; with check Gymnasium warns about its return values."""
         try:
-            return self._maker.make(disable_env_checker=not check)
+            env = self._maker.make(disable_env_checker=not check)
+            self.made()
+            return env
         except Unusable:
             raise
         except Exception as e:  # the environment's constructor may raise anything

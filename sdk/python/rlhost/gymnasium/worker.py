@@ -8,6 +8,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,10 +28,25 @@ _STEP_ALONE, _STEPPED_ALONE = _native.LINK_ENV_STEP_ALONE, _native.LINK_ENV_STEP
 _TEXT = 4096  # room for an error
 _SHORT = 512  # of that for each of several
 _METRICS, _METRIC_BYTES = 64, 64  # the most names that the host takes, and bytes of one
+_MAKING_SECONDS = 0.2  # between two words about it
 _FILE_SECONDS = 10.0  # for an announced file to arrive
 
 # Minus the status codes of environments.
 _ARGUMENT, _STATE, _INTERNAL = 1, 3, 128
+
+
+class Making:
+    """Tells the host how many environments were made, where that takes long."""
+
+    def __init__(self, link: _native.Host):
+        self._link, self._count, self._told = link, 0, time.monotonic()
+
+    def made(self) -> None:
+        self._count += 1
+        now = time.monotonic()
+        if now - self._told > _MAKING_SECONDS:
+            self._told = now
+            self._link.wire_send(json.dumps({"stats": {"counters": {"envs_made": self._count}}}).encode())
 
 
 class Worker:
@@ -93,6 +109,7 @@ class Worker:
             self._files.clear()  # of the batch before
         self._blocks.clear()
         envs = document["envs"]
+        self._source.made = Making(self._link).made
         self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report, self._threads)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
         if not self._bound_link:

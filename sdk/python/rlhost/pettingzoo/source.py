@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pettingzoo
@@ -55,6 +56,7 @@ class Source:
 
     def __init__(self, use: str, args: dict[str, str] | None = None):
         self.use, self.kwargs = use, keyword_arguments(args or {})
+        self.made: Callable[[], None] = lambda: None  # called for each environment
         self._factory = factory(use)
         env = self.make()
         try:
@@ -70,7 +72,9 @@ class Source:
     def make(self) -> Any:
         """Makes one environment."""
         try:
-            return self._factory(**self.kwargs)
+            env = self._factory(**self.kwargs)
+            self.made()
+            return env
         except Exception as e:  # it may raise anything
             raise Unusable(f"{self.use}: {type(e).__name__}: {e}", "E019") from e
 
