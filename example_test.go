@@ -111,3 +111,46 @@ func push(s [4]float32, right bool) [4]float32 {
 	const dt = 0.02
 	return [4]float32{float32(x + dt*v), float32(v + dt*(f-0.05*bend*cos/1.1)), float32(angle + dt*turn), float32(turn + dt*bend)}
 }
+
+// A program takes the trajectories of a pipeline without a learner.
+func ExampleSample() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
+	const sampler = `
+rlhost = 1
+[run]
+name = "sampler"
+[env.cartpole]
+use = "cartpole@1"
+[component.rollout]
+kind = "rollout"
+env = "cartpole"
+envs = 16
+splits = 1
+horizon = 32
+[component.random]
+kind = "random"
+[[wire]]
+signal = "rollout.obs_ready"
+slot = "random.act"
+[[wire]]
+signal = "random.actions"
+slot = "rollout.on_actions"
+`
+	n := 0
+	for block, err := range rlhost.Sample(context.Background(), "rollout.trajectories", rlhost.Options{Text: sampler, Set: []string{"run.dir=" + dir}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		obs, _ := block.Column("obs")
+		reward, _ := block.Column("reward")
+		fmt.Println(obs.Rows, obs.Envs, obs.Elems, reward.Row(0, 0).Float32()[0])
+		if n++; n == 2 {
+			break
+		}
+	}
+	// Output:
+	// 33 16 4 1
+	// 33 16 4 1
+}

@@ -1,0 +1,97 @@
+package rlhost_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost"
+)
+
+// sampling is a pipeline that learns nothing.
+const sampling = `
+rlhost = 1
+[run]
+name = "sampling"
+[env.cartpole]
+use = "cartpole@1"
+[component.rollout]
+kind = "rollout"
+env = "cartpole"
+envs = 16
+horizon = 32
+[component.random]
+kind = "random"
+[[wire]]
+signal = "rollout.obs_ready"
+slot = "random.act"
+[[wire]]
+signal = "random.actions"
+slot = "rollout.on_actions"
+`
+
+// collect iterates to the end, and returns the blocks that there were and the error.
+func collect(ctx context.Context, o rlhost.Options, each func(n int)) (n int, err error) {
+	for block, failed := range rlhost.Sample(ctx, "rollout.trajectories", o) {
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if _, failed := block.Column("reward"); failed != nil {
+			return n, failed
+		}
+		if n++; each != nil {
+			each(n)
+		}
+	}
+	return n, err
+}
+
+func TestSample_EndsWithTheRun(t *testing.T) {
+	t.Parallel()
+	n, err := collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir(), "run.stop.env_steps=10000"}}, nil)
+	if n < 10000/(16*32/2)-4 || err != nil {
+		t.Errorf("%d blocks, %v; want nearly all of 10,000 env steps", n, err)
+	}
+}
+
+func TestSample_TrainsMeanwhile(t *testing.T) {
+	t.Parallel()
+	n, err := collect(t.Context(), rlhost.Options{Text: cartpole, Set: []string{"run.dir=" + t.TempDir()}}, nil)
+	if n == 0 || err != nil {
+		t.Errorf("%d blocks, %v", n, err)
+	}
+}
+
+func TestSample_TellsWhy(t *testing.T) {
+	t.Parallel()
+	stop := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	n, err := collect(ctx, rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir()}}, func(n int) {
+		if n == 3 {
+			cancel(stop)
+		}
+	})
+	if n < 3 || !errors.Is(err, stop) {
+		t.Errorf("%d blocks, %v; want the cause", n, err)
+	}
+	_, err = collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"component.rollout.horizon=0"}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "horizon") {
+		t.Errorf("%v, want the key that is wrong", err)
+	}
+	_, err = collect(t.Context(), rlhost.Options{File: "nothing.toml"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "nothing.toml") {
+		t.Errorf("%v, want the file that is missing", err)
+	}
+}
+
+func TestSample_APanicEndsTheRun(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	_, _ = collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir()}}, func(int) { panic("mine") })
+}
