@@ -4,7 +4,7 @@ import "testing"
 
 // BenchmarkNext is one question to a search of 1,000 trials of which nearly all have ended.
 func BenchmarkNext(b *testing.B) {
-	for _, method := range []string{Halving, ASHA} {
+	for _, method := range []string{Halving, ASHA, Median} {
 		b.Run(method, func(b *testing.B) {
 			plan, records := recorded(b, method)
 			h := NewHistory(plan.Config)

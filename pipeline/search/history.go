@@ -16,12 +16,12 @@ type History struct {
 	Added     []Point // points that must be tried, in order; the first of them have been
 	Total     int     // trials of the search, with the added ones
 
-	config    *Config
-	orders    []Order // in the order in which they were given
-	taken     int     // of Added
-	open      int     // outcomes that are owed
-	completed int     // rungs
-	failures  failures
+	config   *Config
+	orders   []Order           // in the order in which they were given
+	taken    int               // of Added
+	open     int               // outcomes that are owed
+	values   map[int][]float64 // of the rungs of each height that have ended, sorted
+	failures failures
 }
 
 // Trial is one point of the space, and how far it has come.
@@ -40,7 +40,9 @@ type Rung struct {
 	Order
 	Outcomes []Outcome
 
-	place int // among the rungs in the order of their ends
+	// When it ended: how many rungs of the same height had a value, and the median of these.
+	others int
+	median float64
 }
 
 // failures are the trials that failed one after the other with one cause.
@@ -50,7 +52,9 @@ type failures struct {
 }
 
 // NewHistory returns the history of a search that has not begun.
-func NewHistory(c *Config) *History { return &History{Total: c.Trials, config: c} }
+func NewHistory(c *Config) *History {
+	return &History{Total: c.Trials, config: c, values: map[int][]float64{}}
+}
 
 // Done reports whether all runs of the rung have ended.
 func (r *Rung) Done() bool { return len(r.Outcomes) == len(r.Seeds) }
@@ -277,12 +281,23 @@ func (h *History) outcome(o *Outcome) error {
 	}
 	r.Outcomes = append(r.Outcomes, *o)
 	h.open--
-	if r.Done() {
-		h.completed++
-		r.place = h.completed
+	if r.Done() && !o.Confirm {
+		h.rank(r)
 	}
 	h.failures.note(o)
 	return nil
+}
+
+// rank notes where a rung that has just ended stands among those before it.
+func (h *History) rank(r *Rung) {
+	sorted := h.values[r.Rung]
+	if r.others = len(sorted); r.others > 0 {
+		r.median = (sorted[(r.others-1)/2] + sorted[r.others/2]) / 2
+	}
+	if value, ok := r.Value(); ok {
+		at, _ := slices.BinarySearch(sorted, value)
+		h.values[r.Rung] = slices.Insert(sorted, at, value)
+	}
 }
 
 // has reports whether the run with a seed has ended.
@@ -325,12 +340,9 @@ func (h *History) retry() error {
 		return errors.New("retry, where the search has not ended by failures")
 	}
 	again := func(r *Rung) {
-		before, done := len(r.Outcomes), r.Done()
+		before := len(r.Outcomes)
 		r.Outcomes = slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.Error != "" })
 		h.open += before - len(r.Outcomes)
-		if done && !r.Done() {
-			r.place = 0
-		}
 	}
 	for _, n := range h.failures.trials {
 		for i := range h.Trials[n].Rungs {

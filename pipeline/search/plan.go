@@ -178,7 +178,7 @@ func (p *Plan) median(h *History) (Step, error) {
 		if !ok || t.Failed() || r.Rung+1 == len(p.Config.Stops()) {
 			continue
 		}
-		if others := h.before(r); len(others) < fewest || !p.Config.Better(middle(others), value) {
+		if r.others < fewest || !p.Config.Better(r.median, value) {
 			return Step{Orders: []Order{p.further(t)}}, nil
 		}
 	}
@@ -186,23 +186,6 @@ func (p *Plan) median(h *History) (Step, error) {
 		return p.begin(h, 1)
 	}
 	return Step{Done: h.Open() == 0}, nil
-}
-
-// before returns the values of the rungs of one height that ended before r.
-func (h *History) before(r *Rung) (values []float64) {
-	for _, other := range h.at(r.Rung) {
-		if v, ok := other.Value(); ok && other.place < r.place {
-			values = append(values, v)
-		}
-	}
-	return values
-}
-
-// middle is the median; it sorts.
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
 // byProgram reports each rung to the program, which says whether the trial is trained further.

@@ -273,6 +273,45 @@ func TestMedian_EndsWhatIsBelow(t *testing.T) {
 	}
 }
 
+// The median is of the values of all rungs of that height that ended before, in whatever order trials end.
+func TestMedian_IsOfWhatEndedBefore(t *testing.T) {
+	t.Parallel()
+	c := config(t, func(c *Config) { c.Method, c.Trials = Median, 200 })
+	p, err := NewPlan(c, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, ended, judged := NewHistory(c), map[int][]float64{}, 0
+	look := func(r *Rung) {
+		before := slices.Sorted(slices.Values(ended[r.Rung]))
+		if n := len(before); n > 0 {
+			if want := (before[(n-1)/2] + before[n/2]) / 2; r.others != n || r.median != want {
+				t.Fatalf("trial %d at rung %d: median %g of %d, want %g of %d", r.Trial, r.Rung, r.median, r.others, want, n)
+			}
+			judged++
+		}
+		value, _ := r.Value()
+		ended[r.Rung] = append(before, value)
+	}
+	known := map[[2]int]bool{}
+	p.next = func(p *Plan, h *History) (Step, error) {
+		for i := range h.Trials {
+			for k := range h.Trials[i].Rungs {
+				if r := &h.Trials[i].Rungs[k]; r.Done() && !known[[2]int{i, k}] {
+					known[[2]int{i, k}] = true
+					look(r)
+				}
+			}
+		}
+		return p.median(h)
+	}
+	turn := 0
+	play(t, p, h, func(trial int, _ uint64, _ uint64) (float64, error) { return float64(trial * 37 % 101), nil }, 4, func(n int) int { turn++; return turn * 7 % n })
+	if judged < 100 {
+		t.Errorf("%d rungs were judged", judged)
+	}
+}
+
 func TestPlan_ConfirmsWithFreshSeeds(t *testing.T) {
 	t.Parallel()
 	c := config(t, func(c *Config) { c.Trials, c.Seeds, c.Confirm = 4, 3, Confirm{2, 5} })
