@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -138,14 +139,17 @@ func (v *View) confirmed(o *search.Outcome) {
 
 // Conclusion is the result of a search, as in the last line of JSON.
 type Conclusion struct {
-	Event       string      `json:"event"` // end
-	Set         string      `json:"set"`
-	Folder      string      `json:"folder"`
-	Trials      []Row       `json:"trials"`
-	Best        *Row        `json:"best"`
-	Confirmed   []Confirmed `json:"confirmed"`
-	EnvSteps    uint64      `json:"env_steps"` // of the search, without its confirmation and without evaluations
-	WallSeconds float64     `json:"wall_seconds"`
+	Event       string             `json:"event"` // end
+	Set         string             `json:"set"`
+	Folder      string             `json:"folder"`
+	Trials      []Row              `json:"trials"`
+	Best        *Row               `json:"best"`
+	Confirmed   []Confirmed        `json:"confirmed"`
+	Keys        []search.Influence `json:"keys"`      // the one first that explains most
+	EnvSteps    uint64             `json:"env_steps"` // of the search, without its confirmation and without evaluations
+	WallSeconds float64            `json:"wall_seconds"`
+
+	ranked int // trials that Keys is of
 }
 
 // Conclude sums up a search that ran for so long.
@@ -155,6 +159,7 @@ func Conclude(set *runs.Set, h *search.History, c *search.Config, took time.Dura
 	if found.Best != nil {
 		end.Best = &end.Trials[found.Best.Number]
 	}
+	end.Keys, end.ranked = h.Influences()
 	return end
 }
 
@@ -177,5 +182,30 @@ func (c *Conclusion) Text() string {
 			fmt.Fprintf(&b, "trial %d on %s: mean %s (%s)\n", x.Trial, text.Count(len(x.Values), "fresh seed"), text.Returns(x.Mean.Value), x.Mean.Interval())
 		}
 	}
+	c.keys(&b)
 	return b.String()
+}
+
+// trend tells of a rank correlation over so many trials. One within two standard errors of none is no direction.
+func trend(r *float64, trials int) string {
+	switch {
+	case r == nil:
+		return ""
+	case math.Abs(*r) < 2/math.Sqrt(float64(trials-1)):
+		return fmt.Sprintf("  no clear direction, rank correlation %+.2f", *r)
+	case *r > 0:
+		return fmt.Sprintf("  higher is better, rank correlation %+.2f", *r)
+	}
+	return fmt.Sprintf("  higher is worse, rank correlation %+.2f", *r)
+}
+
+// keys tells what each key explains.
+func (c *Conclusion) keys(b *strings.Builder) {
+	if len(c.Keys) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "what each key alone explains of the order of %d trials:\n", c.ranked)
+	for _, k := range c.Keys {
+		fmt.Fprintf(b, "%4.0f %%  %s%s\n", 100*k.Share, k.Key, trend(k.Trend, c.ranked))
+	}
 }

@@ -20,7 +20,8 @@ class Study:
     ``trials`` has a dict for each trial: its number, its state (ended, stopped at a rung, failed), its ``value``, the mean over its
     ``values``, one of each seed, and the keys that it was trained with, ``set``. ``best`` is the one with the best value, which flatters
     it; ``confirmed`` are the best ones trained again on seeds that the search has not seen, the best first, each with its ``mean``: a
-    value and an interval. ``id`` is the search's name for rlhost's commands, ``end`` all that it told at its end."""
+    value and an interval. ``keys`` tells what each key alone explains of the trials' order, the one first that explains most: its ``share``,
+    0 to 1, and its ``trend``, the rank correlation of its value with the trials' scores. ``id`` is the search's name for rlhost's commands, ``end`` all that it told at its end."""
 
     def __init__(self, folder: pathlib.Path, end: dict[str, Any]):
         self.folder, self.end = folder, end
@@ -28,6 +29,7 @@ class Study:
         self.trials: list[dict[str, Any]] = end.get("trials", [])
         self.best: dict[str, Any] | None = end.get("best")
         self.confirmed: list[dict[str, Any]] = end.get("confirmed") or []
+        self.keys: list[dict[str, Any]] = end.get("keys") or []
         self.env_steps: int = end.get("env_steps", 0)
         self.seconds: float = end.get("wall_seconds", 0.0)
 

@@ -52,7 +52,10 @@ class SweepTest(InFolder):
         self.assertEqual([t["state"] for t in study.trials].count("ended"), 1)
         self.assertEqual({"stopped", "ended"}, {t["state"] for t in study.trials})
         more = rlhost.sweep(resume=study, trials=6, progress=False)
-        self.assertEqual((more.id, len(more.trials)), (study.id, 6))
+        self.assertEqual((more.id, len(more.trials), more.keys), (study.id, 6, []))
+        more = rlhost.sweep(resume=study, trials=12, progress=False)
+        self.assertEqual([k["key"] for k in more.keys], ["component.learner.learning_rate"])
+        self.assertTrue(all(0 <= k["share"] <= 1 and -1 <= k["trend"] <= 1 for k in more.keys), more.keys)
 
     def test_what_is_wrong_is_an_error_with_its_place(self):
         with self.assertRaises(rlhost.TrainingError) as raised:
