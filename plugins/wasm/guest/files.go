@@ -3,6 +3,7 @@ package guest
 import (
 	"encoding/binary"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
@@ -27,6 +28,8 @@ const (
 	fileBytes = 4
 
 	direntBytes = 24
+	statBytes   = 64
+	maxOffset   = 1 << 62
 )
 
 // Rights of a descriptor: to read, seek, tell and ask; and the one that says that a file is to be written.
@@ -197,8 +200,8 @@ func (i *Instance) readAt(content []byte, at uint64, vectorsAt, n, read uint64) 
 	}
 	rest := content[min(at, uint64(len(content))):]
 	total := 0
-	for ; len(vectors) > 0 && total < len(rest) && total < hostPiece; vectors = vectors[8:] {
-		into := i.View(binary.LittleEndian.Uint32(vectors), binary.LittleEndian.Uint32(vectors[4:]))
+	for v := range slices.Chunk(vectors, 8) {
+		into := i.View(binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:]))
 		if into == nil {
 			return 0, wasiFault
 		}
@@ -242,7 +245,7 @@ func wasiSeek(i *Instance, stack []uint64) uint64 {
 	if e.Dir {
 		return wasiIsDir
 	}
-	offset, base := int64(stack[1]), uint64(0)
+	base := uint64(0)
 	switch uint32(stack[2]) {
 	case 0:
 	case 1:
@@ -252,10 +255,11 @@ func wasiSeek(i *Instance, stack []uint64) uint64 {
 	default:
 		return wasiInval
 	}
-	if offset < 0 && uint64(-offset) > base || offset > 0 && base+uint64(offset) > 1<<62 {
+	to := base + stack[1] // which is signed: what is in front of the file is huge
+	if to > maxOffset {
 		return wasiInval
 	}
-	f.At = base + uint64(offset)
+	f.At = to
 	return i.put64(stack[3], f.At)
 }
 
@@ -269,7 +273,7 @@ func wasiTell(i *Instance, stack []uint64) uint64 {
 
 // describe writes a filestat. Nothing has a time; the number of an entry is its place.
 func (i *Instance) describe(at uint64, place int) uint64 {
-	b := i.View(uint32(at), 64)
+	b := i.View(uint32(at), statBytes)
 	if b == nil {
 		return wasiFault
 	}
@@ -292,7 +296,7 @@ func kindOf(e *files.Entry) byte {
 func wasiStat(i *Instance, stack []uint64) uint64 {
 	fd := uint32(stack[0])
 	if fd < dataFD {
-		b := i.View(uint32(stack[1]), 64)
+		b := i.View(uint32(stack[1]), statBytes)
 		if b == nil {
 			return wasiFault
 		}

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,11 +31,11 @@ func TestFiles_NumbersAreThoseOfWASI(t *testing.T) {
 	}{
 		{"success", wasiOK, 0}, {"badf", wasiBadFD, 8}, {"fault", wasiFault, 21}, {"inval", wasiInval, 28}, {"isdir", wasiIsDir, 31}, {"mfile", wasiTooMany, 33}, {"noent", wasiNoEntry, 44},
 		{"nosys", wasiNoSys, 52}, {"notdir", wasiNotDir, 54}, {"rofs", wasiReadOnly, 69}, {"notcapable", wasiNotCapable, 76},
-		{"character_device", characterDevice, 2}, {"directory", fileDir, 3}, {"regular_file", fileBytes, 4}, {"dirent", direntBytes, 24},
+		{"character_device", characterDevice, 2}, {"directory", fileDir, 3}, {"regular_file", fileBytes, 4}, {"dirent", direntBytes, 24}, {"filestat", statBytes, 64},
 		{"oflags creat", openCreate, 1}, {"oflags directory", openDir, 2}, {"oflags trunc", openTrunc, 8}, {"rights fd_write", rightWrite, 1 << 6},
 		// fd_read, fd_seek, fd_tell, path_open, fd_readdir, path_readlink, path_filestat_get, fd_filestat_get
 		{"rights", rightsRead, 0x24e026},
-		{"descriptors", maxOpen, 64}, {"bytes of a path", maxPath, 4096},
+		{"descriptors", maxOpen, 64}, {"bytes of a path", maxPath, 4096}, {"furthest place", maxOffset, 1 << 62},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is %d, want %d", c.name, c.got, c.want)
@@ -261,12 +262,31 @@ func TestFiles_Read(t *testing.T) {
 	binary.LittleEndian.PutUint32(d.View(vectorsAt, 4), nowhere)
 	binary.LittleEndian.PutUint32(d.View(vectorsAt+4, 4), 20)
 	d.want(wasiFault, "fd_pread", other, vectorsAt, 1, 0, resultAt)
+	d.want(wasiFault, "fd_read", other, vectorsAt, 1, resultAt)
+	d.want(wasiFault, "fd_read", other, nowhere, 1, resultAt)
+	d.want(wasiInval, "fd_read", other, vectorsAt, maxVectors+1, resultAt)
+	if got := d.read(other, 2); got != "56" {
+		t.Errorf("reads that fail have moved the descriptor to %q", got)
+	}
+}
+
+// A buffer that is not in the guest's memory is a fault also where nothing is left to be written to it.
+func TestFiles_ReadLooksAtEachBuffer(t *testing.T) {
+	d := newDisk(t)
+	for path, sizes := range map[string][]uint32{"maps/empty.txt": {0, 1}, "maps/a.txt": {10, 1}, "z.bin": {hostPiece, 1}} {
+		fd := d.opened(path)
+		d.vectors(sizes...)
+		d.want(wasiOK, "fd_pread", fd, vectorsAt, 2, 0, resultAt)
+		binary.LittleEndian.PutUint32(d.View(vectorsAt+8, 4), nowhere)
+		binary.LittleEndian.PutUint32(d.View(vectorsAt+12, 4), 20)
+		d.want(wasiFault, "fd_pread", fd, vectorsAt, 2, 0, resultAt)
+	}
 }
 
 func TestFiles_SeekAndTell(t *testing.T) {
 	d := newDisk(t)
 	fd, folder := d.opened("maps/a.txt"), d.opened("maps")
-	const most = 1 << 62
+	const most = maxOffset
 	for _, c := range []struct {
 		offset       int64
 		whence, code uint64
@@ -274,7 +294,7 @@ func TestFiles_SeekAndTell(t *testing.T) {
 	}{
 		{4, 0, wasiOK, 4}, {-4, 1, wasiOK, 0}, {-1, 1, wasiInval, 0}, {3, 1, wasiOK, 3}, {2, 1, wasiOK, 5}, {0, 1, wasiOK, 5}, {-10, 2, wasiOK, 0}, {-11, 2, wasiInval, 0}, {-1, 2, wasiOK, 9},
 		{1, 2, wasiOK, 11}, {-1, 0, wasiInval, 11}, {0, 3, wasiInval, 11}, {0, 0, wasiOK, 0}, {most, 0, wasiOK, most}, {1, 1, wasiInval, most}, {0, 1, wasiOK, most}, {-1, 1, wasiOK, most - 1}, {1, 1, wasiOK, most},
-		{most + 1, 0, wasiInval, most},
+		{most + 1, 0, wasiInval, most}, {math.MaxInt64, 1, wasiInval, most}, {math.MinInt64, 1, wasiInval, most}, {math.MinInt64, 0, wasiInval, most},
 	} {
 		d.want(c.code, "fd_seek", fd, uint64(c.offset), c.whence, resultAt)
 		if got := binary.LittleEndian.Uint64(d.View(resultAt, 8)); c.code == wasiOK && got != c.at {
@@ -320,6 +340,9 @@ func TestFiles_Stat(t *testing.T) {
 			t.Errorf("descriptor %d is %v, want %v", fd, got, want)
 		}
 		d.want(wasiFault, "fd_filestat_get", fd, nowhere)
+		end := uint64(len(d.Mem.Bytes()))
+		d.want(wasiOK, "fd_filestat_get", fd, end-statBytes)
+		d.want(wasiFault, "fd_filestat_get", fd, end-statBytes+1)
 	}
 	d.want(wasiBadFD, "fd_filestat_get", 60, bufferAt)
 	copy(d.View(pathAt, 5), "a.txt")
