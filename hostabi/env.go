@@ -10,6 +10,9 @@ const (
 	ExportABI = "rl_env_v1"
 	// ExportABIPrefix begins the marker of any version, so that a guest from the future is named as such.
 	ExportABIPrefix = "rl_env_v"
+	// ExportSDKPrefix begins the name of a function, without parameters and results, that says which SDK made the module. It is never
+	// called, of components neither, and nothing depends on it but words.
+	ExportSDKPrefix = "rl_sdk_"
 
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize"

@@ -235,7 +235,7 @@ type inspectCommand struct {
 
 // Help describes the purpose of inspect.
 func (c *inspectCommand) Help() string {
-	return `Size, hash, ABI, memory, exports, imports and the capabilities that they need, and everything that would keep it from
+	return `Size, hash, ABI, language, memory, exports, imports and the capabilities that they need, and everything that would keep it from
 being loaded: then the exit code is 5. Nothing of the module is run.`
 }
 

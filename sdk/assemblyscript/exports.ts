@@ -3,6 +3,7 @@ import * as abi from "./abi";
 import { Config, Env, Result, Rng, Tensor, batch, clear, error, fail, spec, view } from "./index";
 
 export * from "./marker";
+export function rl_sdk_assemblyscript(): void {} // for the words of messages
 
 let acts: StaticArray<u8> = [], over: StaticArray<u8> = [];
 let legal: StaticArray<u8> = [], turn: StaticArray<u8> = [], ended: u32 = 0, mode: u32 = 0, bound = false;

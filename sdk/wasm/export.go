@@ -111,6 +111,9 @@ func give[T string | []byte](data T, buf, capacity uint32) int32 {
 //go:wasmexport rl_env_v1
 func exportABI() {}
 
+//go:wasmexport rl_sdk_go
+func exportSDK() {} // for the words of messages
+
 //go:wasmexport rl_describe
 func exportDescribe(config, configLen, buf, capacity uint32) (result int32) {
 	defer guard(&result)

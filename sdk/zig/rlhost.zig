@@ -270,6 +270,19 @@ pub const ln = c.rl_guest_ln;
 pub const pow = c.rl_guest_pow;
 pub const tanh = c.rl_guest_tanh;
 
+// What made the module, for the words of messages: an export, which the linker makes of no function of Zig's by itself.
+comptime {
+    asm (
+        \\.globl rl_sdk_zig
+        \\.type rl_sdk_zig,@function
+        \\.section .text.rl_sdk_zig,"",@
+        \\rl_sdk_zig:
+        \\.functype rl_sdk_zig () -> ()
+        \\end_function
+        \\.export_name rl_sdk_zig, rl_sdk_zig
+    );
+}
+
 /// Makes the module's environment of a struct. Further declarations, all optional: agents, agent_names (one a line), apart (each agent
 /// ends by its own result), respawn (and begins anew at once, see `last`), limit, max_envs, dt (seconds in a step), infos, reset_infos
 /// (names, see `tell`), args, params (how many), discounted, lanes (see the top); the functions describe(config), mask(self, []u8),

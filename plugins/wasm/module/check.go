@@ -211,7 +211,7 @@ func (a *ABI) missingHelp(m *meter.Module, name string) string {
 }
 
 func (a *ABI) isExport(name string) bool {
-	return slices.ContainsFunc(a.exports, func(f hostabi.Function) bool { return f.Name == name })
+	return strings.HasPrefix(name, hostabi.ExportSDKPrefix) || slices.ContainsFunc(a.exports, func(f hostabi.Function) bool { return f.Name == name })
 }
 
 func (a *ABI) checkImports(m *meter.Module, grants []string, add func(code, reason, help string)) {

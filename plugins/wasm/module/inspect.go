@@ -22,7 +22,8 @@ type Report struct {
 	// MemoryMin is the module's initial memory, MemoryMax its declared limit, 0 if none; in bytes.
 	MemoryMin uint64   `json:"memory_min"`
 	MemoryMax uint64   `json:"memory_max"`
-	Kind      string   `json:"kind"`     // environment or component, whose ABI that is
+	Kind      string   `json:"kind"` // environment or component, whose ABI that is
+	Language  Language `json:"language,omitempty"`
 	Features  []string `json:"features"` // extensions of WebAssembly 1.0 that its code uses
 	Exports   []Symbol `json:"exports"`
 	Imports   []Symbol `json:"imports"`
@@ -73,7 +74,7 @@ func Inspect(path string) (*Report, error) {
 	}
 	sum := sha256.Sum256(file)
 	a := abiOf(m)
-	r := &Report{Path: path, Bytes: len(file), SHA256: hex.EncodeToString(sum[:]), Kind: a.one, ABI: a.major(m),
+	r := &Report{Path: path, Bytes: len(file), SHA256: hex.EncodeToString(sum[:]), Kind: a.one, Language: languageOf(file), ABI: a.major(m),
 		Features: []string{}, Grants: []string{}, Findings: []Finding{}}
 	if len(m.Memories) > 0 {
 		r.MemoryMin = uint64(m.Memories[0].Min) * linear.WasmPage
@@ -137,6 +138,9 @@ func (r *Report) String() string {
 	abi := "no environment ABI"
 	if r.ABI > 0 {
 		abi = fmt.Sprintf("%s ABI %d", r.Kind, r.ABI)
+	}
+	if r.Language != "" {
+		abi += ", in " + string(r.Language)
 	}
 	memory := "no memory"
 	if r.MemoryMin > 0 || r.MemoryMax > 0 {

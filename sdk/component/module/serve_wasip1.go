@@ -36,6 +36,9 @@ func guard(result *int32) {
 //go:wasmexport rl_component_v1
 func exportMarker() {}
 
+//go:wasmexport rl_sdk_go
+func exportSDK() {} // for the words of messages
+
 //go:wasmexport rl_alloc
 func exportAlloc(size, align uint32) uint32 { return linear.Donate(size, align) }
 

@@ -595,6 +595,9 @@ macro_rules! rl_component {
         #[no_mangle]
         pub extern "C" fn rl_component_v1() {}
 
+        #[no_mangle]
+        pub extern "C" fn rl_sdk_rust() {} // for the words of messages
+
         $crate::rl_export! {
             rl_alloc => alloc(size: u32, align: u32) -> u32;
             rl_free => free(address: u32, size: u32) -> ();

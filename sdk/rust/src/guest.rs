@@ -150,6 +150,9 @@ macro_rules! rl_env {
         #[no_mangle]
         pub extern "C" fn rl_env_v1() {}
 
+        #[no_mangle]
+        pub extern "C" fn rl_sdk_rust() {} // for the words of messages
+
         $crate::rl_export! {
             rl_describe => describe(config: u32, len: u32, buf: u32, cap: u32) -> i32;
             rl_alloc => alloc(size: u32, align: u32) -> u32;
