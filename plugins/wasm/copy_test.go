@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -64,7 +65,7 @@ func TestCopyFrom_RefusesOthers(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e, wider := newEnv(t, p, env.Options{Envs: 8}), newEnv(t, p, env.Options{Envs: 9})
 	for what, from := range map[string]env.Env{"itself": e, "as many": wider, "another kind": nil} {
-		if err := e.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {
+		if err := e.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), "copy of other environments") {
 			t.Errorf("%s: %v, want ErrUnsupported", what, err)
 		}
 	}
@@ -117,16 +118,73 @@ func TestTakeOver_RefusesOthers(t *testing.T) {
 	e := newEnv(t, p, env.Options{Envs: 8})
 	others := map[string]env.Env{"itself": e, "another kind": nil, "as many": newEnv(t, p, env.Options{Envs: 9})}
 	for what, source := range map[string]env.Source{
-		"limits": {Limits: env.Limits{Memory: 32 << 20}}, "grants": {Grants: []string{module.GrantLog}}, "arguments": {Args: map[string]string{"max_steps": "30"}},
+		"limits": {Limits: env.Limits{Memory: 32 << 20}}, "grants": {Grants: []string{module.GrantLog}}, "arguments": {Args: map[string]string{"max_steps": "30"}}, "data": {Data: t.TempDir()},
 	} {
 		others[what] = newEnv(t, load(t, r, cartPole, nil, source), env.Options{Envs: 8})
 	}
 	for what, from := range others {
-		if err := e.TakeOver(from); !errors.Is(err, env.ErrUnsupported) {
+		if err := e.TakeOver(from); !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), "takes over other environments") {
 			t.Errorf("%s: %v, want ErrUnsupported", what, err)
 		}
 	}
 	if _, err := e.Snapshot(); err != nil {
 		t.Errorf("it is not as it was: %v", err)
+	}
+}
+
+// Whatever windows a copy has had, it has the other one's afterwards; no block is bound, and none that was is written.
+func TestCopyFrom_TakesTheOthersWindows(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
+	for _, long := range []int{1, 4000} { // with long blocks the copy has had more memory than the other one
+		for had := range 3 {
+			for has := range 3 {
+				from, to := newEnv(t, p, env.Options{Envs: 8, Seed: 3}), newEnv(t, p, env.Options{Envs: 8, Seed: 3})
+				others, own := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 3), blocks(t, p.Spec(), trajectory.Shape{Steps: 16 * long, Envs: 8}, 3)
+				begin(t, from, others)
+				play(t, from, others[:1+has], 1)
+				begin(t, to, own)
+				play(t, to, own[:1+had], 1)
+				var kept [][]byte
+				for _, b := range own {
+					kept = append(kept, bytes.Clone(b.Mem))
+				}
+				must(t, to.CopyFrom(from))
+				if err := to.Step(0); !errors.Is(err, env.ErrUnsupported) {
+					t.Errorf("a step without a bound block = %v", err)
+				}
+				want, err := from.Snapshot()
+				must(t, err)
+				if got, err := to.Snapshot(); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("of %d windows after %d the snapshot differs (%v)", 1+has, 1+had, err)
+				}
+				if !bytes.Equal(play(t, to, others, 1), play(t, from, others, 1)) {
+					t.Errorf("of %d windows after %d the future differs", 1+has, 1+had)
+				}
+				for k, b := range own {
+					if !bytes.Equal(b.Mem, kept[k]) {
+						t.Errorf("of %d windows after %d block %d is written", 1+has, 1+had, k)
+					}
+				}
+			}
+		}
+	}
+}
+
+// After a succession each Env is told of the instance that it has.
+func TestTakeOver_MetricsReachTheNewOwner(t *testing.T) {
+	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", 1).Bytes(), env.Source{Grants: []string{module.GrantMetric}})
+	told := map[string]int{}
+	made := func(name string) (*Env, env.Block) {
+		return opened(t, p, env.Options{Envs: 2, Metric: func(env.Metric) { told[name]++ }})
+	}
+	one, ones := made("one")
+	two, twos := made("two")
+	must(t, one.TakeOver(two))
+	for step, e := range map[int]*Env{0: one, 1: two} {
+		must(t, e.Bind([]env.Block{ones, twos}[step]))
+		must(t, e.Step(0))
+	}
+	if told["one"] != 1 || told["two"] != 1 {
+		t.Errorf("each has made one step: %v", told)
 	}
 }

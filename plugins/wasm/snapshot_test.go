@@ -151,6 +151,9 @@ func TestEnv_WithChangingTablesStartsAgain(t *testing.T) {
 	if err := e.Restore(nil); !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), "the module has") {
 		t.Errorf("Restore = %v", err)
 	}
+	if err := e.CopyFrom(newEnv(t, p, env.Options{Envs: 2})); !errors.Is(err, env.ErrUnsupported) {
+		t.Errorf("CopyFrom = %v", err)
+	}
 	for range 2 {
 		must(t, e.Bind(b))
 		for k := range 3 {
