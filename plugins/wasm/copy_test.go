@@ -170,7 +170,7 @@ func TestCopyFrom_TakesTheOthersWindows(t *testing.T) {
 	}
 }
 
-// After a succession each Env is told of the instance that it has.
+// After a succession the metrics of each instance reach the Env that has it.
 func TestTakeOver_MetricsReachTheNewOwner(t *testing.T) {
 	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", 1).Bytes(), env.Source{Grants: []string{module.GrantMetric}})
 	told := map[string]int{}

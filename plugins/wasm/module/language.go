@@ -85,7 +85,7 @@ func section(file []byte, kind byte, name string) []byte {
 
 // description says where the SDK of each language has the description of an environment.
 var description = map[Language]string{
-	AssemblyScript: "the calls behind environment<Type>(…)",
+	AssemblyScript: "the calls that follow environment<Type>(…)",
 	C:              "the fields of RL_ENV, or what rl_describe writes without the SDK",
 	CPP:            "the fields of RL_CLASS or RL_ENV",
 	Go:             "the sdk.Spec that wasm.Serve is given",

@@ -74,7 +74,7 @@ func TestLanguage_NamesItsOwnRemedy(t *testing.T) {
 	for l, want := range map[Language]string{
 		"": every, C: "correct the fields of RL_ENV, or what rl_describe writes without the SDK, or the arguments", Rust: "correct what Env::spec returns, or the arguments",
 		CPP: "correct the fields of RL_CLASS or RL_ENV, or the arguments", Object: "correct what rl_guest_describe calls, or the arguments",
-		AssemblyScript: "correct the calls behind environment<Type>(…), or the arguments",
+		AssemblyScript: "correct the calls that follow environment<Type>(…), or the arguments",
 	} {
 		if got := l.Describes(); got != want {
 			t.Errorf("%q: %q, want %q", l, got, want)
@@ -97,7 +97,7 @@ func TestLanguage_NamesItsOwnRemedy(t *testing.T) {
 	}
 }
 
-// What a guest is written in is told of its module without a single custom section, which is the most that tools strip.
+// The language of a guest is known from its module without a single custom section, which is the most that tools strip.
 func TestLanguageOf_SurvivesStripping(t *testing.T) {
 	dir := t.TempDir()
 	for _, g := range plugins.Guests() {
