@@ -11,6 +11,8 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/markdown"
+	"github.com/rlhost/rlhost/plugins/componentcheck"
+	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
@@ -136,10 +138,11 @@ var marked = regexp.MustCompile(`(?s)(<!-- docs/generate: (\w+) -->\n).*?(<!-- e
 
 // tables are the tables of pages that are otherwise written by hand.
 var tables = map[string]func(root string) (string, error){
-	"columns":      func(string) (string, error) { return columnTable() },
-	"payloads":     func(string) (string, error) { return payloadTable(false), nil },
-	"own_payloads": func(string) (string, error) { return payloadTable(true), nil },
-	"sentences":    sentenceTable,
+	"columns":       func(string) (string, error) { return columnTable() },
+	"payloads":      func(string) (string, error) { return payloadTable(false), nil },
+	"own_payloads":  func(string) (string, error) { return payloadTable(true), nil },
+	"sentences":     sentenceTable(componentSentences, "component", componentcheck.Codes(), true),
+	"env_sentences": sentenceTable(envSentences, "", envcheck.Codes(), false),
 }
 
 // withTables returns a page by hand with the tables between its marks.

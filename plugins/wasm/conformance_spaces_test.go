@@ -3,9 +3,6 @@ package wasm
 import (
 	"encoding/binary"
 	"math"
-	"path"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -13,7 +10,6 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	heads "github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
 // act has every agent do a trace's actions: for 0 the first value of every element, or its lower bound, for 1 the last, or the
@@ -86,45 +82,4 @@ func bytesOf(m trajectory.Matrix, row int) (list []byte) {
 		list = append(list, byte(m.Value(row, elem)))
 	}
 	return list
-}
-
-// Every sentence of docs/reference/env-abi.md names what holds it, all that it names is there, and every case stands for a sentence.
-func TestConformance_SentencesAreHeld(t *testing.T) {
-	var cases []conformanceCase
-	readJSON(t, "cases.json", &cases)
-	_, table, _ := strings.Cut(contentOf(t, "../../docs/reference/env-abi.md"), "\n## Sentences\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	rows := regexp.MustCompile(`(?m)^\| \d+ \|.*\|(.*)\|$`).FindAllStringSubmatch(table, -1)
-	if len(rows) < 48 {
-		t.Errorf("%d sentences", len(rows))
-	}
-	stands := map[string]bool{}
-	for _, row := range rows {
-		names := regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row[1], -1)
-		checks := regexp.MustCompile(`\b[A-Z]\d\d\b`).FindAllString(row[1], -1)
-		if len(names)+len(checks) == 0 {
-			t.Errorf("nothing holds %s", row[0])
-		}
-		for _, name := range names {
-			found := false
-			for _, c := range cases {
-				if ok, _ := path.Match(name[1], c.Name); ok {
-					found, stands[c.Name] = true, true
-				}
-			}
-			if !found {
-				t.Errorf("there is no case %s", name[1])
-			}
-		}
-		for _, check := range checks {
-			if _, ok := envcheck.Explain(check); !ok {
-				t.Errorf("there is no check %s", check)
-			}
-		}
-	}
-	for _, c := range cases {
-		if !stands[c.Name] {
-			t.Errorf("no sentence names the case %s", c.Name)
-		}
-	}
 }
