@@ -13,8 +13,9 @@
 //	RL_OCEAN(Squared, setup, .name = "squared@1", .action = RL_DISCRETE(5), .obs = RL_BOX(RL_U8, 0, 2, 121), .episode_limit = 34)
 //
 // It is built with a C library, and with raylib.h on the path, whose functions the linker throws away with c_render and c_close, which
-// nobody calls: the memory goes with the module. Fields of rl_env follow: .agents, and .respawn where an agent's terminal does not end the episode of all. The buffers keep what was written
-// into them, as such environments expect. rand and random draw from the environment's stream. Nothing is saved, for the struct has pointers.
+// nobody calls: the memory goes with the module. Fields of rl_env follow: .agents, and .respawn where an agent's terminal does not end
+// the episode of all. The buffers keep what was written into them, as such environments expect. rand and random draw from the
+// environment's stream. Nothing is saved, for the struct has pointers.
 //
 // Such environments begin their next episode within the step that ends one, so the SDK's reset comes on top, and their last observation is
 // gone: it is the one before the last step. Those that end an episode and leave terminals alone are told by a macro in front of this
@@ -41,66 +42,45 @@ RL_QUIET static int rl_ocean_rand(void) { return (int)(rl_next(rl_ocean_rng) >> 
 #endif
 
 // RL_OCEAN makes the environment out of the header's struct and the author's setup, which fills in its parameters.
-#define RL_OCEAN(Env, setup_, ...)                                                                             \
-    static void rl_ocean_destroy(void *all, uint32_t envs)                                                     \
-    {                                                                                                          \
-        for (Env *env = (Env *)all; env < (Env *)all + envs; env++)                                            \
-            free(env->observations), free(env->actions), free(env->rewards), free(env->terminals);             \
-        rl_put(all, envs * (uint32_t)sizeof(Env));                                                             \
-    }                                                                                                          \
-    static void *rl_ocean_create(uint32_t envs, rl_config *config)                                             \
-    {                                                                                                          \
-        static rl_rng none; /* of those that draw before their first reset */                                  \
-        Env *all = (Env *)rl_new(envs, sizeof(Env));                                                           \
-        for (Env *env = all; env && env < all + envs; env++) {                                                 \
-            rl_ocean_rng = &none;                                                                              \
-            env->observations = calloc(rl_agents() * rl_elements(&rl_the_env.obs), sizeof *env->observations); \
-            env->actions = calloc(rl_agents() * rl_elements(&rl_the_env.action), sizeof *env->actions);        \
-            env->rewards = calloc(rl_agents(), sizeof *env->rewards);                                          \
-            if (setup_(env, config)) env->terminals = calloc(rl_agents(), sizeof *env->terminals);             \
-            if (!env->terminals) return rl_ocean_destroy(all, envs), NULL;                                     \
-        }                                                                                                      \
-        return all;                                                                                            \
-    }                                                                                                          \
-    RL_INLINE void rl_ocean_first(void *all, uint32_t i, rl_rng *rng, void *obs)                               \
-    {                                                                                                          \
-        Env *env = (Env *)all + i;                                                                             \
-        rl_ocean_rng = rng;                                                                                    \
-        memset(env->terminals, 0, rl_agents() * sizeof *env->terminals);                                       \
-        memset(env->rewards, 0, rl_agents() * sizeof *env->rewards);                                           \
-        c_reset(env);                                                                                          \
-        memcpy(obs, env->observations, rl_agents() * rl_elements(&rl_the_env.obs) * sizeof *env->observations); \
-    }                                                                                                          \
-    static void rl_ocean_reset(void *all, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)            \
-    {                                                                                                          \
-        rl_first(all, i, rng, obs, row, rl_ocean_first);                                                       \
-    }                                                                                                          \
-    RL_INLINE void rl_ocean_one(void *all, uint32_t i, rl_rng *rng, const void *action, void *obs, rl_result *out) \
-    {                                                                                                          \
-        Env *env = (Env *)all + i;                                                                             \
-        size_t bytes = rl_agents() * rl_elements(&rl_the_env.obs) * sizeof *env->observations;                 \
-        rl_ocean_rng = rng;                                                                                    \
-        for (uint32_t k = 0; k < rl_agents() * rl_elements(&rl_the_env.action); k++)                           \
-            env->actions[k] = (__typeof__(*env->actions))(rl_discrete(&rl_the_env.action) ? (float)((const int32_t *)action)[k] : ((const float *)action)[k]); \
-        memset(env->rewards, 0, rl_agents() * sizeof *env->rewards);                                           \
-        memset(env->terminals, 0, rl_agents() * sizeof *env->terminals);                                       \
-        memcpy(obs, env->observations, bytes);                                                                 \
-        c_step(env);                                                                                           \
-        bool over = false;                                                                                     \
-        for (uint32_t k = 0; k < rl_agents(); k++) {                                                           \
-            out[k].reward = env->rewards[k];                                                                   \
-            out[k].terminated = RL_OCEAN_END(env, k);                                                          \
-            out[k].truncated = RL_OCEAN_CUT(env, k) && !out[k].terminated;                                     \
-            over = over || out[k].terminated || out[k].truncated;                                              \
-            if (rl_the_env.respawn && (out[k].terminated || out[k].truncated)) rl_last(k, obs);                \
-        }                                                                                                      \
-        if (rl_the_env.respawn || !over) memcpy(obs, env->observations, bytes);                                \
-    }                                                                                                          \
-    static void rl_ocean_step(void *all, uint32_t first, uint32_t count, const rl_view *view)                  \
-    {                                                                                                          \
-        rl_each(all, first, count, view, rl_ocean_one);                                                        \
-    }                                                                                                          \
-    RL_VECTOR_ENV(__VA_ARGS__, .save = RL_NOT_SAVED, .create = rl_ocean_create, .destroy = rl_ocean_destroy,   \
-                  .reset = rl_ocean_reset, .step = rl_ocean_step)
+#define RL_OCEAN(Env, setup_, ...)                                                                                                   \
+    static bool rl_ocean_setup(Env *env, rl_config *config)                                                                          \
+    {                                                                                                                                \
+        static rl_rng none; /* of those that draw before their first reset */                                                        \
+        rl_ocean_rng = &none;                                                                                                        \
+        env->observations = calloc(rl_agents() * rl_elements(&rl_the_env.obs), sizeof *env->observations);                           \
+        env->actions = calloc(rl_agents() * rl_elements(&rl_the_env.action), sizeof *env->actions);                                  \
+        env->rewards = calloc(rl_agents(), sizeof *env->rewards);                                                                    \
+        env->terminals = calloc(rl_agents(), sizeof *env->terminals);                                                                \
+        if (!env->observations || !env->actions || !env->rewards || !env->terminals) return rl_fail("out of memory");                \
+        return setup_(env, config);                                                                                                  \
+    }                                                                                                                                \
+    RL_INLINE void rl_ocean_reset(Env *env, rl_rng *rng, void *obs)                                                                  \
+    {                                                                                                                                \
+        rl_ocean_rng = rng;                                                                                                          \
+        memset(env->terminals, 0, rl_agents() * sizeof *env->terminals);                                                             \
+        memset(env->rewards, 0, rl_agents() * sizeof *env->rewards);                                                                 \
+        c_reset(env);                                                                                                                \
+        memcpy(obs, env->observations, rl_agents() * rl_elements(&rl_the_env.obs) * sizeof *env->observations);                      \
+    }                                                                                                                                \
+    RL_INLINE void rl_ocean_step(Env *env, rl_rng *rng, const void *action, void *obs, rl_result *out)                               \
+    {                                                                                                                                \
+        size_t bytes = rl_agents() * rl_elements(&rl_the_env.obs) * sizeof *env->observations;                                       \
+        bool over = false, whole = rl_discrete(&rl_the_env.action);                                                                  \
+        rl_ocean_rng = rng;                                                                                                          \
+        for (uint32_t k = 0; k < rl_agents() * rl_elements(&rl_the_env.action); k++)                                                 \
+            env->actions[k] = (__typeof__(*env->actions))(whole ? (float)((const int32_t *)action)[k] : ((const float *)action)[k]); \
+        memset(env->rewards, 0, rl_agents() * sizeof *env->rewards);                                                                 \
+        memset(env->terminals, 0, rl_agents() * sizeof *env->terminals);                                                             \
+        memcpy(obs, env->observations, bytes);                                                                                       \
+        c_step(env);                                                                                                                 \
+        for (uint32_t k = 0; k < rl_agents(); k++) {                                                                                 \
+            bool ended = RL_OCEAN_END(env, k), cut = RL_OCEAN_CUT(env, k) && !ended;                                                 \
+            out[k].reward = env->rewards[k], out[k].terminated = ended, out[k].truncated = cut;                                      \
+            over = over || ended || cut;                                                                                             \
+            if (rl_the_env.respawn && (ended || cut)) rl_last(k, obs);                                                               \
+        }                                                                                                                            \
+        if (rl_the_env.respawn || !over) memcpy(obs, env->observations, bytes);                                                      \
+    }                                                                                                                                \
+    RL_ENV(Env, rl_ocean_setup, rl_ocean_reset, rl_ocean_step, __VA_ARGS__, .save = RL_NOT_SAVED)
 
 #endif
