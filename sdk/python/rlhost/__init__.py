@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from .channel import Channel
     from .collecting import collect
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
+    from .connecting import (
+        BadArguments, HandlerError, RequestError, RequestTimeout, Response, UnknownRequest, WorkerLost, Workers, auto_connect, connect,
+    )
     from .evaluation import Evaluation, evaluate
     from .handle import handle_arena, handle_block, handle_generation
     from .host import Host, Run, Stats
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from .recording import RecordingError, record
     from .requests import request
     from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
+    from .server import Server
     from .serving import serve
     from .spec import EnvSpec, Tensor
     from .sweeping import Study, sweep
@@ -60,12 +64,14 @@ if TYPE_CHECKING:
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
-    "Arena", "Channel", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Episode", "Error",
-    "Evaluation", "Exhausted", "Flow", "Foreign", "Host", "Interrupted", "Learner", "LearnerConfig", "Lease",
-    "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot", "NotCommitted", "OutOfRange", "Policy", "PolicyLayout",
-    "PolicyLearner", "PolicySpec", "ProgramError", "Queue", "RecordingError", "Refused", "RlhostWarning", "Run", "Sampler",
-    "SamplingError", "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "TrainedRun", "TrainedRuns",
-    "TrainingError", "Trajectory", "VecError", "VectorEnv", "collect", "decode", "evaluate", "handle_arena",
+    "Arena", "BadArguments", "Channel", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset",
+    "EnvSpec", "Episode", "Error", "Evaluation", "Exhausted", "Flow", "Foreign", "HandlerError", "Host",
+    "Interrupted", "Learner", "LearnerConfig", "Lease", "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot",
+    "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "PolicyLearner", "PolicySpec", "ProgramError", "Queue",
+    "RecordingError", "Refused", "RequestError", "RequestTimeout", "Response", "RlhostWarning", "Run", "Sampler",
+    "SamplingError", "Server", "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut",
+    "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "UnknownRequest", "VecError", "VectorEnv",
+    "WorkerLost", "Workers", "auto_connect", "collect", "connect", "decode", "evaluate", "handle_arena",
     "handle_block", "handle_generation", "load", "make_vec", "record", "request", "sample", "serve", "sweep", "train",
 ]
 
@@ -77,6 +83,7 @@ _HOME = {name: module for module, names in {
     "channel": "Channel",
     "collecting": "collect",
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
+    "connecting": "BadArguments HandlerError RequestError RequestTimeout Response UnknownRequest WorkerLost Workers auto_connect connect",
     "evaluation": "Evaluation evaluate",
     "handle": "handle_arena handle_block handle_generation",
     "host": "Host Run Stats",
@@ -93,6 +100,7 @@ _HOME = {name: module for module, names in {
     "requests": "request",
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "sampling": "Sampler SamplingError sample",
+    "server": "Server",
     "serving": "serve",
     "spec": "EnvSpec Tensor",
     "sweeping": "Study sweep",
