@@ -3,6 +3,7 @@ package inference
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -16,12 +17,17 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy   string `toml:"policy" doc:"Policy that it computes." range:"a [policy] table" default:"required"`
-	MaxRows  int    `toml:"max_rows" doc:"Most rows that are computed together." range:"1 to 1,048,576" unit:"rows"`
-	Versions int    `toml:"versions" doc:"Most versions that are held, for a policy with a pool." range:"1 to 1024" unit:"versions"`
+	Policy   string        `toml:"policy" doc:"Policy that it computes." range:"a [policy] table" default:"required"`
+	MaxRows  int           `toml:"max_rows" doc:"Most rows that are computed together." range:"1 to 1,048,576" unit:"rows"`
+	MinRows  int           `toml:"min_rows" doc:"Rows that are waited for, max_wait at most, where a call costs much and environments take unequal times." range:"1 to max_rows" unit:"rows"`
+	MaxWait  time.Duration `toml:"max_wait" doc:"Longest wait of a request for further rows." range:"1us to 1m"`
+	Versions int           `toml:"versions" doc:"Most versions that are held, for a policy with a pool." range:"1 to 1024" unit:"versions"`
 }
 
-func defaults() config { return config{MaxRows: 1024, Versions: 8} }
+// The default wait is Sample Factory's.
+func defaults() config {
+	return config{MaxRows: 1024, MinRows: 1, MaxWait: 25 * time.Millisecond, Versions: 8}
+}
 
 // Inference serves act requests with one policy.
 type Inference struct {
@@ -42,6 +48,9 @@ type Inference struct {
 	yielded   bool   // it has yielded to the messages queued before it
 	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
+	rows      int          // of pending requests, where few are waited for
+	wait      *loop.Timer  // for more rows; nil if none is under way
+	late      int          // waits in a row that were in vain
 	views     policy.Views // of requests
 	picked    policy.Picked
 	own, some []uint32 // rows of a request that are picked
@@ -82,6 +91,13 @@ func (inf *Inference) Configure(decode func(into any) error) error {
 	if inf.config.MaxRows < 1 || inf.config.MaxRows > 1<<20 {
 		return &component.ConfigError{Key: "max_rows",
 			Reason: fmt.Sprintf("is %d, want 1 to %d", inf.config.MaxRows, 1<<20)}
+	}
+	if inf.config.MinRows < 1 || inf.config.MinRows > inf.config.MaxRows {
+		return &component.ConfigError{Key: "min_rows",
+			Reason: fmt.Sprintf("is %d, want 1 to max_rows, which is %d", inf.config.MinRows, inf.config.MaxRows)}
+	}
+	if inf.config.MaxWait < time.Microsecond || inf.config.MaxWait > time.Minute {
+		return &component.ConfigError{Key: "max_wait", Reason: fmt.Sprintf("is %v, want 1us to 1m", inf.config.MaxWait)}
 	}
 	if inf.config.Versions < 1 || inf.config.Versions > maxVersions {
 		return &component.ConfigError{Key: "versions",
@@ -147,16 +163,57 @@ const CodeNotFinite = "R015"
 // act queues a request.
 func (inf *Inference) act(m *hostabi.Message) {
 	inf.pending = append(inf.pending, *m)
+	if inf.config.MinRows > 1 {
+		inf.rows += inf.rowsAsked(m)
+	}
 	inf.schedule()
 }
 
-// schedule posts a flush after the messages that the loop has already received.
-func (inf *Inference) schedule() {
-	if inf.flushing || inf.now == nil || len(inf.pending) == 0 {
-		return
+// rowsAsked returns the rows of a request, of all policies; 0 if it is wrong, which gather tells.
+func (inf *Inference) rowsAsked(m *hostabi.Message) int {
+	tr, err := trajectory.Borrowed(inf.h.Arenas, m.Handle)
+	if err != nil {
+		return 0
 	}
+	return tr.Schema.Rows()
+}
+
+// schedule posts a flush, once enough rows are asked about or the first of them has waited long enough.
+func (inf *Inference) schedule() {
+	switch {
+	case inf.flushing || inf.now == nil || len(inf.pending) == 0:
+	case inf.config.MinRows == 1 || inf.rows >= inf.config.MinRows:
+		inf.late = 0
+		inf.post()
+	case inf.wait == nil:
+		inf.wait = inf.h.Receiver.After(inf.config.MaxWait, inf.waited)
+	}
+}
+
+// inVain is how many waits in a row without enough rows the log tells about.
+const inVain = 100
+
+// waited posts a flush of fewer rows than were waited for.
+func (inf *Inference) waited() {
+	if inf.late++; inf.late == inVain {
+		inf.h.Log.Warn("every batch waits its longest time: so many rows are never asked about at once", "min_rows", inf.config.MinRows,
+			"rows", inf.rows, "max_wait", inf.config.MaxWait, "help", "set min_rows to a third of the environments' agents, or leave it out")
+	}
+	inf.post()
+}
+
+// post posts a flush after the messages that the loop has already received.
+func (inf *Inference) post() {
+	inf.endWait()
 	inf.flushing = true
 	inf.h.Receiver.Post(inf.flushSlot, hostabi.Message{})
+}
+
+func (inf *Inference) endWait() {
+	if inf.wait != nil {
+		inf.wait.Stop()
+		inf.wait = nil
+	}
 }
 
 // flush serves everything that is pending, in batches of max_rows, and replies.
@@ -181,7 +238,7 @@ func (inf *Inference) flush(*hostabi.Message) {
 			return
 		}
 	}
-	inf.pending = inf.pending[:0]
+	inf.pending, inf.rows = inf.pending[:0], 0
 	if rested := inf.rested; rested != nil {
 		inf.rested = nil
 		rested()
@@ -206,8 +263,11 @@ func (inf *Inference) serve() error {
 	return nil
 }
 
-// Pause waits for the batch that is being gathered, if there is one.
+// Pause waits for the batch that is being gathered, if there is one. No further rows are waited for.
 func (inf *Inference) Pause(rested func()) {
+	if inf.wait != nil {
+		inf.post()
+	}
 	if !inf.flushing {
 		rested()
 		return
@@ -224,12 +284,13 @@ func (inf *Inference) Waiting() []component.Waiting {
 	for i := range inf.pending {
 		list = append(list, component.Waiting{Slot: "act", Message: inf.pending[i]})
 	}
-	inf.pending = nil
+	inf.pending, inf.rows = nil, 0
 	return list
 }
 
 // Stop releases the policy.
 func (inf *Inference) Stop() error {
+	inf.endWait()
 	var errs []error
 	for _, v := range inf.versions {
 		errs = append(errs, v.actor.Close())

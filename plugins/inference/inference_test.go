@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -31,7 +32,8 @@ type rig struct {
 	blocks    []trajectory.Trajectory
 	handles   []hostabi.Handle
 	replies   []hostabi.Message
-	spoil     func(policy.Weights) // of weights before they are published, or nil
+	replied   func(*hostabi.Message) // gets the replies, instead of replies; may be nil
+	spoil     func(policy.Weights)   // of weights before they are published, or nil
 }
 
 // Shape of the blocks.
@@ -46,12 +48,12 @@ func network() policy.Network {
 		HiddenGain: math.Sqrt2, Heads: policy.Heads{PolicyGain: 1}}.Network()
 }
 
-func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
+func newRig(t testing.TB, c component.Component, blocks, maxRows int) *rig {
 	t.Helper()
 	return newRigOf(t, c, network(), blocks, maxRows)
 }
 
-func newRigOf(t *testing.T, c component.Component, n policy.Network, blocks, maxRows int) *rig {
+func newRigOf(t testing.TB, c component.Component, n policy.Network, blocks, maxRows int) *rig {
 	t.Helper()
 	r := &rig{network: n, component: c}
 	o := plugintest.RigOptions{Name: "inference", Run: component.Run{Seed: 9},
@@ -63,13 +65,19 @@ func newRigOf(t *testing.T, c component.Component, n policy.Network, blocks, max
 		return nil
 	})
 	r.act = r.ToOnLoan("act")
-	r.From("actions", func(m *hostabi.Message) { r.replies = append(r.replies, *m) })
+	r.From("actions", func(m *hostabi.Message) {
+		if r.replied != nil {
+			r.replied(m)
+			return
+		}
+		r.replies = append(r.replies, *m)
+	})
 	r.lend(t, blocks, "")
 	return r
 }
 
 // lend makes blocks, in whose rows these policies act, and fills them with observations and masks.
-func (r *rig) lend(t *testing.T, n int, policies string) {
+func (r *rig) lend(t testing.TB, n int, policies string) {
 	t.Helper()
 	r.blocks, r.handles = nil, nil
 	p := plugintest.New(plugintest.Script{Actions: actions, Legal: func(plugintest.At, int) bool { return true }})
@@ -103,7 +111,7 @@ func (r *rig) lend(t *testing.T, n int, policies string) {
 }
 
 // publish sends weights of a version.
-func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
+func (r *rig) publish(t testing.TB, n policy.Network, version uint64) {
 	t.Helper()
 	if r.weights == nil {
 		r.weights = r.To("on_weights")
@@ -126,7 +134,7 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 }
 
 // ask sends a request about a row of a block.
-func (r *rig) ask(t *testing.T, block, row int, more func(*trajectory.ActRequest)) {
+func (r *rig) ask(t testing.TB, block, row int, more func(*trajectory.ActRequest)) {
 	t.Helper()
 	q := trajectory.ActRequest{Block: r.handles[block], T: row, Step: uint64(100 + row), FirstEnv: uint32(envs * block)}
 	if more != nil {
@@ -181,6 +189,49 @@ func TestInference_WaitsForWeightsThenServesAll(t *testing.T) {
 	h := r.Host.Stats.Histogram("inference/batch_rows").Snapshot()
 	if h.Count != 1 || h.Max != 3*envs {
 		t.Errorf("batches %+v, want one of 15 rows", h)
+	}
+}
+
+// Fewer rows than min_rows are computed when the first of them has waited long enough, and at once when there are enough.
+func TestInference_WaitsForRows(t *testing.T) {
+	r := newRig(t, New(), 3, 1024)
+	c := r.component.(*Inference)
+	c.config.MinRows, c.config.MaxWait = 2*envs, time.Minute
+	r.publish(t, r.network, 6)
+	r.ask(t, 0, 1, nil)
+	r.MustSettle()
+	if len(r.replies) != 0 {
+		t.Fatalf("%d replies with half of min_rows", len(r.replies))
+	}
+	r.ask(t, 1, 1, nil)
+	r.MustSettle()
+	if len(r.replies) != 2 || c.wait != nil || c.rows != 0 {
+		t.Fatalf("%d replies with min_rows, want 2; %d rows still wait", len(r.replies), c.rows)
+	}
+	c.config.MaxWait = time.Millisecond
+	r.ask(t, 2, 1, nil)
+	r.MustRun(func() bool { return len(r.replies) == 3 })
+	h := r.Host.Stats.Histogram("inference/batch_rows").Snapshot()
+	if h.Count != 2 || h.Max != 2*envs || h.Min != envs {
+		t.Errorf("batches %+v, want one of 10 rows and one of 5", h)
+	}
+}
+
+// Who waits for more rows than there are is told.
+func TestInference_WaitsInVain(t *testing.T) {
+	r := newRig(t, New(), 1, 1024)
+	c := r.component.(*Inference)
+	c.config.MinRows, c.config.MaxWait = 1000, time.Microsecond
+	r.publish(t, r.network, 6)
+	for n := range inVain {
+		if strings.Contains(r.Log.String(), "min_rows=1000") {
+			t.Fatalf("told after %d waits", n)
+		}
+		r.ask(t, 0, 1, nil)
+		r.MustRun(func() bool { return len(r.replies) == n+1 })
+	}
+	if log := r.Log.String(); strings.Count(log, "min_rows=1000 rows=5 ") != 1 {
+		t.Errorf("the log is %q", log)
 	}
 }
 

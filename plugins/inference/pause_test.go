@@ -2,6 +2,7 @@ package inference
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -25,6 +26,28 @@ func TestPause_ComesAfterTheBatch(t *testing.T) {
 	c.Pause(func() { rested = true })
 	if !rested {
 		t.Error("not at rest with nothing to do")
+	}
+}
+
+// A request that waits for further rows is answered before the component has paused.
+func TestPause_EndsAWaitForRows(t *testing.T) {
+	r := newRig(t, New(), 1, 64)
+	c := r.Component.(*Inference)
+	c.config.MinRows, c.config.MaxWait = 64, time.Minute
+	r.publish(t, r.network, 1)
+	r.ask(t, 0, 1, nil)
+	r.MustSettle()
+	if len(r.replies) != 0 {
+		t.Fatal("it has not waited")
+	}
+	rested := false
+	c.Pause(func() { rested = true })
+	if rested {
+		t.Error("at rest with a request that waits")
+	}
+	r.MustSettle()
+	if !rested || len(r.replies) != 1 {
+		t.Errorf("at rest: %v, with %d replies", rested, len(r.replies))
 	}
 }
 
