@@ -35,7 +35,7 @@ func (p *program) onScreen(json bool) *program {
 // request.
 func (t *training) output() runner.Output {
 	return runner.Output{
-		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Metrics: t.command.Metrics, Color: t.colored(), Queues: t.queues,
+		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Metrics: t.command.Metrics, Color: t.colored(), Queues: t.queues, Keys: t.keys,
 		Width: func() int {
 			width, _ := screenSize()
 			return width
@@ -62,6 +62,9 @@ func (p *program) colored() bool {
 	}
 	return p.screen != nil && os.Getenv("NO_COLOR") == ""
 }
+
+// keys returns the keys of the pipeline that runs.
+func (t *training) keys() map[string]string { return t.session.Load().Graph().Keys() }
 
 // queues returns how many messages wait on each wire that has any.
 func (t *training) queues() []runner.Queue {

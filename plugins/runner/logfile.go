@@ -16,7 +16,7 @@ import (
 // logFile is a file of records, such as lines, that only grows. A record is there whole or not at all, also on a full disk.
 type logFile struct {
 	path   string
-	header []byte                           // first record of a new file
+	header []byte                           // first records of a new file
 	whole  func(r io.Reader) (int64, error) // how many of the first bytes are whole records
 	f      *os.File
 	size   int64

@@ -5,8 +5,10 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/runner/tensorboard"
 )
 
@@ -35,7 +37,7 @@ var metricsLogs = map[string]func(dir string) metricsLog{
 	},
 	logCSV: func(dir string) metricsLog { return newCSV(filepath.Join(dir, CSVFile)) },
 	logTensorBoard: func(dir string) metricsLog {
-		return &events{logFile{path: filepath.Join(dir, EventsFile), header: tensorboard.Header(time.Now()), whole: tensorboard.Whole}}
+		return &events{logFile: logFile{path: filepath.Join(dir, EventsFile), header: tensorboard.Header(time.Now()), whole: tensorboard.Whole}}
 	},
 }
 
@@ -70,9 +72,15 @@ func appendJSON(b []byte, v float64) []byte {
 }
 
 // events is a file for TensorBoard.
-type events struct{ logFile }
+type events struct {
+	logFile
+	keys func() map[string]string // of the pipeline, as TOML; nil where nobody knows them
+}
 
 func (l *events) write(now time.Time, step uint64, row []metric) error {
+	if l.keys != nil && l.mark() == 0 {
+		l.header = tensorboard.AppendHParams(tensorboard.Header(now), now, tensorboard.HParams{Values: hyperParameters(l.keys()), Metrics: []string{component.GaugeMeanReturn}})
+	}
 	scalars := make([]tensorboard.Scalar, 0, len(row))
 	for _, m := range row {
 		if m.name != globalStep && m.name != "time" { // each event has both
@@ -80,4 +88,24 @@ func (l *events) write(now time.Time, step uint64, row []metric) error {
 		}
 	}
 	return l.append(tensorboard.AppendEvent(nil, now, step, scalars))
+}
+
+// hyperParameters returns the keys of a pipeline that runs are told apart by, with their values as numbers, truths or texts.
+func hyperParameters(keys map[string]string) map[string]any {
+	values := map[string]any{}
+	for key, text := range keys {
+		table, _, _ := strings.Cut(key, ".")
+		if key != "run.seed" && table != "component" && table != "policy" && table != "env" || strings.HasPrefix(key, "component.runner.") {
+			continue
+		}
+		switch number, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64); {
+		case err == nil:
+			values[key] = number
+		case text == "true" || text == "false":
+			values[key] = text == "true"
+		default:
+			values[key] = strings.Trim(text, `"`)
+		}
+	}
+	return values
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/plugins/runner/tensorboard"
 )
 
 // writeRows writes rows from one number on: metric b is there from row 2 on, c once.
@@ -125,6 +128,35 @@ func TestCSV_HasAColumnForEveryMetric(t *testing.T) {
 	}
 }
 
+func someKeys() map[string]string {
+	return map[string]string{"run.seed": "7", "run.name": `"x"`, "component.learner.epochs": "4", "component.learner.nesterov": "true", "component.runner.every": `"1s"`,
+		"env.pole.use": `"cartpole@1"`, "wire a → b.depth": "4"}
+}
+
+// A file begins with the run's hyper-parameters, also where another process continues it.
+func TestEvents_BeginWithTheHyperParameters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 2 {
+		l := metricsLogs[logTensorBoard](dir)
+		l.(*events).keys = someKeys
+		writeRows(t, l, 0, 2)
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := contentOf(t, filepath.Join(dir, EventsFile))
+	begins := tensorboard.AppendHParams(tensorboard.Header(time.Unix(0, 0)), time.Unix(0, 0), tensorboard.HParams{
+		Values:  map[string]any{"run.seed": 7.0, "component.learner.epochs": 4.0, "component.learner.nesterov": true, "env.pole.use": "cartpole@1"},
+		Metrics: []string{"charts/episodic_return"}})
+	if !bytes.HasPrefix(content, begins) {
+		t.Errorf("the file begins with\n%x\nwant\n%x", content[:min(len(content), len(begins))], begins)
+	}
+	if n := bytes.Count(content, []byte("_hparams_/session_start_info")); n != 1 {
+		t.Errorf("the hyper-parameters are in the file %d times", n)
+	}
+}
+
 // TestPeers_TensorBoardReadsTheLog reads the file of a killed run with the package tensorboard. RLHOST_PEERS names a Python that has it.
 func TestPeers_TensorBoardReadsTheLog(t *testing.T) {
 	t.Parallel()
@@ -134,6 +166,7 @@ func TestPeers_TensorBoardReadsTheLog(t *testing.T) {
 	}
 	dir := t.TempDir()
 	l := metricsLogs[logTensorBoard](dir)
+	l.(*events).keys = someKeys
 	writeRows(t, l, 0, 4)
 	if err := l.close(); err != nil {
 		t.Fatal(err)
@@ -150,8 +183,15 @@ a = EventAccumulator(sys.argv[1])
 a.Reload()
 for tag in sorted(a.Tags()["scalars"]):
     print(tag, [(s.step, s.value, s.wall_time) for s in a.Scalars(tag)])
-`, dir).Output()
-	want := "a [(0, 0.0, 0.0), (1, 0.25, 1.0), (2, 0.5, 2.0)]\nb [(2, -1.0, 2.0)]\n"
+from tensorboard.plugins.hparams import metadata
+start = metadata.parse_session_start_info_plugin_data(a.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content)
+print({k: getattr(v, v.WhichOneof("kind")) for k, v in sorted(start.hparams.items())})
+experiment = metadata.parse_experiment_plugin_data(a.SummaryMetadata(metadata.EXPERIMENT_TAG).plugin_data.content)
+print([(i.name, i.type) for i in experiment.hparam_infos], [m.name.tag for m in experiment.metric_infos])
+`, dir).CombinedOutput()
+	want := "a [(0, 0.0, 0.0), (1, 0.25, 1.0), (2, 0.5, 2.0)]\nb [(2, -1.0, 2.0)]\n" +
+		"{'component.learner.epochs': 4.0, 'component.learner.nesterov': True, 'env.pole.use': 'cartpole@1', 'run.seed': 7.0}\n" +
+		"[('component.learner.epochs', 3), ('component.learner.nesterov', 2), ('env.pole.use', 1), ('run.seed', 3)] ['charts/episodic_return']\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v:\n%s\nwant:\n%s", err, out, want)
 	}

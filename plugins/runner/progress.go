@@ -32,6 +32,9 @@ type Output struct {
 	Color    bool       // dim labels; the Output's maker must check NO_COLOR
 	// Queues returns the depths of the queues to show; nil = none. It is called on the runner's loop.
 	Queues func() []Queue
+	// Keys returns the keys of the pipeline that runs, with their values as TOML, for TensorBoard; nil = they are in no log. It is called on
+	// the runner's loop.
+	Keys func() map[string]string
 	// Python runs what takes the logs wandb and mlflow, with the package rlhost; empty = python3.
 	Python string
 }

@@ -148,6 +148,9 @@ func (rn *Runner) openLogs(dir string) {
 	for _, name := range rn.config.Log {
 		if open := metricsLogs[name]; open != nil {
 			rn.log.metrics[name] = open(dir)
+			if e, ok := rn.log.metrics[name].(*events); ok {
+				e.keys = rn.out.Keys
+			}
 		} else if slices.Contains(trackers, name) {
 			rn.log.metrics[name] = &tracker{name: name, python: cmp.Or(rn.out.Python, "python3"), dir: dir}
 		}
