@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -182,4 +184,47 @@ func (j *subject) pidOf(component string) (pid int) {
 		return false
 	})
 	return pid
+}
+
+// A run and its components are among the names of the user while it runs, and gone soon after it was killed.
+func TestNames_RunsAreThereUntilTheyEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	runtime, err := os.MkdirTemp("", "rt") // short: sockets lie in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(runtime) })
+	w.env = []string{"XDG_RUNTIME_DIR=" + runtime}
+	start := func(args ...string) *exec.Cmd {
+		c := w.command(args...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		return c
+	}
+	w.write("p.toml", strings.Replace(strings.Replace(plain, `mode = "sync"`, "", 1), "20480", "500_000_000", 1)+"[component.rollout]\ncount = 2\n")
+	job := start("train", "p.toml")
+	start("names", "serve") // later than the run
+	listed := func() string {
+		out, _ := w.command("names", "ls", "rlhost/runs").CombinedOutput() // it fails while nobody serves names
+		return string(out)
+	}
+	testkit.Until(t, "names", func() bool {
+		out := listed()
+		return strings.Contains(out, "rlhost/runs/cartpole/0001 ") && strings.Contains(out, "rlhost/runs/cartpole/0001/rollout[1] ") &&
+			strings.Contains(out, "job-") && strings.Contains(out, "learner")
+	})
+	w.fails(0, []string{"scale", "rollout=1"}, "scaled")
+	testkit.Until(t, "a name ends with its component", func() bool {
+		out := listed()
+		return strings.Contains(out, "rlhost/runs/cartpole/0001/rollout ") && !strings.Contains(out, "rollout[1]")
+	})
+	if err := job.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	testkit.Until(t, "the names are gone", func() bool { return !strings.Contains(listed(), "cartpole") })
+	t.Logf("gone after %v", time.Since(killed))
 }

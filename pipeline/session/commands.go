@@ -47,6 +47,7 @@ func serve(o commandOptions) (*commands, error) {
 	var life context.Context
 	life, c.stop = context.WithCancel(context.Background())
 	c.running.Go((&watcher{job: c.job, life: life, looked: time.Now()}).run)
+	c.running.Go(func() { l.announce(life, socket) })
 	return c, nil
 }
 
