@@ -288,7 +288,7 @@ func inFollowed(t *testing.T, command string) bool {
 // toJobs are the commands that a running job answers, with flags that keep them short.
 var toJobs = map[string]string{
 	"status": "", "swap": " --trial-envs 0 --probation 0s", "rollback": "", "reload": "", "scale": "", "pause": "", "unpause": "", "checkpoint": "", "stop": "",
-	"tap": " --limit 1", "logs": "",
+	"tap": " --limit 1", "logs": "", "request": "",
 }
 
 // ours adds a command of rlhost.
