@@ -338,6 +338,19 @@ func TestPeers_APolicyOfOnesOwnSeesAndActsInTheHost(t *testing.T) {
 	}
 }
 
+// A bonus for what is new opens a lock that PPO alone does not, whose bar is that it gets no reward in as many env steps.
+func TestPeers_ABonusOfOnesOwnFindsWhatChanceDoesNot(t *testing.T) {
+	t.Parallel()
+	w := ownTorch(t, "rnd.py", "gymnasium:lock:Lock-v0", "acts = \"host\"\n[component.learner]\nentropy_coef = 0.01\nlr_anneal_env_steps = 0\n")
+	w.env = append(w.env, "RLHOST_PYTHON="+os.Getenv("RLHOST_TORCH"))
+	preset := []string{"--set", "train.preset=fast", "--set", "env.cartpole.wrap=[{ time_limit = 60 }]"}
+	w.reaches(0.9, 200_000, "own.toml", preset...)
+	w.write("own.toml", strings.Replace(w.read("own.toml"), "rnd.py", "ppo.py", 1))
+	if end := w.train(append([]string{"own.toml", "--set", "run.stop.env_steps=100000"}, preset...)...); end.MeanReturn > 0.05 {
+		t.Errorf("PPO alone gets %v: the lock does not tell them apart", end.MeanReturn)
+	}
+}
+
 // sameSeen compares the greedy actions of an exported policy for spaces@1 with the module's, on 1,000 observations.
 const sameSeen = `import sys
 import numpy

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -286,4 +288,88 @@ func TestPolicies_OfOnesOwnThatTheHostCannotCompute(t *testing.T) {
 	w.fails(exitConfig, []string{"train", "own.toml", "--set", "policy.main.acts=hots"}, "`acts` is \"hots\"", "use plugin or host")
 	w.write("own.toml", plain+"[policy.main]\nacts = \"host\"\n")
 	w.fails(exitConfig, []string{"train", "own.toml"}, "`acts` has no effect without plugin")
+}
+
+// columnsProbe is a learner that notes the columns of its datasets.
+const columnsProbe = `import json
+import numpy
+import rlhost
+
+
+class Probe(rlhost.Learner):
+    inputs = joint = boxes = agents = cores = networks = True
+
+    def begin_learning(self, policy):
+        self.net = {name: numpy.zeros(shape, "f4") for name, shape in policy.tensors().items()}
+
+    def parameters(self):
+        return self.net
+
+    def learn(self, dataset):
+        sizes = {"T": dataset.blocks[0].steps, "B": len(dataset), "E": dataset["reward"].shape[1]}
+        columns = {name: (str(dataset[name].dtype), dataset[name].shape) for name in dataset.blocks[0].arrays}
+        with open("columns.json", "w") as f:
+            json.dump({"sizes": sizes, "columns": columns}, f)
+        return {}
+
+
+rlhost.serve(Probe)
+`
+
+// The columns of a dataset in Python have the types and shapes of docs/reference/dataset.md.
+func TestPolicies_DatasetsAreAsThePageSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/dataset.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string][]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) == 7 {
+			said[strings.Trim(cells[1], " `")] = []string{strings.TrimSpace(cells[2]), strings.Trim(cells[3], " []")}
+		}
+	}
+	w := newWorkshop(t)
+	w.write("probe.py", columnsProbe)
+	w.write("probe.toml", fmt.Sprintf("%s[plugin.probe]\npath = \"./probe.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"probe\"\n", plain, w.python()))
+	seen := map[string]bool{}
+	for _, env := range []string{"snake@1", "tuple@1"} {
+		w.train("probe.toml", "--set", "run.stop.env_steps=1", "--set", "run.evaluation.episodes=1", "--set", "env.cartpole.use="+env,
+			"--set", `policy.main.net.core={ kind = "gru", size = 8 }`, "--set", "component.rollout.horizon=32")
+		var got struct {
+			Sizes   map[string]int
+			Columns map[string][2]any
+		}
+		if err := json.Unmarshal([]byte(w.read("columns.json")), &got); err != nil {
+			t.Fatal(err)
+		}
+		for name, column := range got.Columns {
+			kind, _, _ := strings.Cut(name, "/")
+			if seen[kind] = true; said[kind] == nil {
+				t.Errorf("%s: the page has no column %s", env, name)
+				continue
+			}
+			dtype, shape := column[0].(string), column[1].([]any)
+			if want := said[kind][0]; want != "the environment's" && !strings.Contains(want, dtype) {
+				t.Errorf("%s: %s is of %s, the page has %s", env, name, dtype, want)
+			}
+			axes := strings.Split(said[kind][1], ", ")
+			if axes[len(axes)-1] == "…" {
+				axes = axes[:len(axes)-1]
+			} else if len(shape) != len(axes) {
+				t.Errorf("%s: %s has the shape %v, the page %s", env, name, shape, said[kind][1])
+			}
+			for i, axis := range axes {
+				size := map[string]int{"T+1": got.Sizes["T"] + 1, "1": 1, "T": got.Sizes["T"], "E": got.Sizes["E"], "B": got.Sizes["B"]}[axis]
+				if axis != "P" && int(shape[i].(float64)) != size {
+					t.Errorf("%s: %s has the shape %v, the page %s with %v", env, name, shape, said[kind][1], got.Sizes)
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"obs", "action", "raw_action", "action_mask", "active", "core_state", "policy_version", "meta", "age", "final_obs"} {
+		if !seen[kind] {
+			t.Errorf("no dataset had the column %s", kind)
+		}
+	}
 }

@@ -72,6 +72,36 @@ func columnTable() (string, error) {
 	return markdown.Table([]string{"Column", "Type", "Rows", "Axes", "Written by", "Wrappers", "Contents"}, rows), nil
 }
 
+// datasetTable is the table of the same columns as a learner in Python has them.
+func datasetTable() (string, error) {
+	var rows [][]string
+	for _, k := range trajectory.ColumnKinds() {
+		about, ok := columnsAbout[k.Name]
+		if !ok {
+			return "", fmt.Errorf("docs/generate says nothing about the column %s", k.Name)
+		}
+		rows = append(rows, []string{"`" + k.Name + "`", arrayTypes.Replace(typeOf(&k)), shapeOf(&k), about.by, about.about})
+	}
+	return markdown.Table([]string{"Column", "dtype", "Shape", "Written by", "Contents"}, rows), nil
+}
+
+// arrayTypes has NumPy's names of types.
+var arrayTypes = strings.NewReplacer("u64, as i64", "int64", "i32", "int32", "f32", "float32", "u8", "uint8")
+
+// shapeOf is the shape of a column of a dataset. A column without environments has an element for each block.
+func shapeOf(k *trajectory.ColumnKind) string {
+	axes, shape := axesOf(k), rowsOf(k)
+	if strings.HasPrefix(axes, "env") {
+		shape += ", E"
+	} else {
+		shape += ", B"
+	}
+	if strings.HasSuffix(axes, "i") {
+		shape += ", …"
+	}
+	return "[" + shape + "]"
+}
+
 func typeOf(k *trajectory.ColumnKind) string {
 	switch {
 	case k.Column == trajectory.PolicyVersion, k.Column == trajectory.PlayedVersion, k.Column == trajectory.PluginVersion:
@@ -139,6 +169,7 @@ var marked = regexp.MustCompile(`(?s)(<!-- docs/generate: (\w+) -->\n).*?(<!-- e
 // tables are the tables of pages that are otherwise written by hand.
 var tables = map[string]func(root string) (string, error){
 	"columns":       func(string) (string, error) { return columnTable() },
+	"dataset":       func(string) (string, error) { return datasetTable() },
 	"payloads":      func(string) (string, error) { return payloadTable(false), nil },
 	"own_payloads":  func(string) (string, error) { return payloadTable(true), nil },
 	"sentences":     sentenceTable(componentSentences, "component", componentcheck.Codes(), true),

@@ -28,6 +28,7 @@ var pages = []page{
 	{"docs/reference/environments.md", environmentsPage},
 	{"docs/reference/component-abi.md", withTables("docs/reference/component-abi.md")},
 	{"docs/reference/env-abi.md", withTables("docs/reference/env-abi.md")},
+	{"docs/reference/dataset.md", withTables("docs/reference/dataset.md")},
 	{"docs/reference/components.md", withTables("docs/reference/components.md")},
 	{"docs/index.md", index}, // last: it reads the others
 }

@@ -53,10 +53,15 @@ class PPO(rlhost.PolicyLearner):
         super().begin_learning(policy)
         self.adam = torch.optim.Adam(self.net.parameters(), eps=self.config.adam_eps)
 
+    def reward(self, d):
+        """What is learned of a dataset: the environment's reward."""
+        return d["reward"]
+
     def learn(self, dataset):
         c, d = self.config, dataset.tensors()
         dataset.release()  # all of it has been copied
         self.adam.param_groups[0]["lr"], clip = c.rates(self.env_steps)
+        d["reward"] = self.reward(d)
         advantage = gae(d, c.gamma, c.gae_lambda)
         rows = d["valid"].flatten().nonzero().squeeze(1)
         obs, action, old = d["obs"][:-1].flatten(0, 1), d["action"].long().flatten(), d["log_prob"].flatten()
