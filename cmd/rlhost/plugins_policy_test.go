@@ -266,6 +266,31 @@ func TestPolicies_OfOnesOwnActInTheHost(t *testing.T) {
 	w.fails(exitFailed, []string{"train", "--resume", "latest", "--set", "policy.main.acts=plugin", "--set", "run.stop.env_steps=61440"}, "the saved policy has")
 }
 
+// A key for the host's network that the user has written beside plugin is told with its line; what a preset sets is not.
+func TestPolicies_OfOnesOwnReadNoKeysOfTheHostsNetwork(t *testing.T) {
+	t.Parallel()
+	w := ownPolicy(t, "")
+	w.write("preset.toml", strings.Replace(w.read("own.toml"), `"fast"`, `"general"`, 1))
+	validate := func(file string) string {
+		out, _ := w.command("validate", file).CombinedOutput() // what it says is looked at
+		return string(out)
+	}
+	if out := validate("preset.toml"); !strings.Contains(out, "ok (") || strings.Contains(out, "W115") {
+		t.Errorf("keys of a preset are told:\n%s", out)
+	}
+	w.write("keys.toml", w.read("own.toml")+"normalize_obs = true\nnet = { hidden = [32], chunk = 8 }\naction = { log_std_init = -1.0 }\n")
+	out := validate("keys.toml")
+	for _, want := range []string{"keys.toml:16:1: warning[W115]: `normalize_obs` has no effect: plugin \"own\" has a network of its own for policy \"main\"",
+		"keys.toml:17:9: warning[W115]: `net.hidden` has no effect"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("validate does not say %q:\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "W115"); n != 2 {
+		t.Errorf("%d keys are told, want 2:\n%s", n, out)
+	}
+}
+
 // A description that the host cannot act by is an error that names the key, the plugin and the reason.
 func TestPolicies_OfOnesOwnThatTheHostCannotCompute(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	if !c.failed(0) {
 		(&idleChecker{c}).endless()
 		(&idleChecker{c}).policies()
+		(&idleChecker{c}).unread()
 		c.unwired()
 		c.sharedQueues()
 	}

@@ -39,6 +39,8 @@ type Parts struct {
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// PolicyBy is Policy for a table that names a plugin of the file which computes the policy. It may start the program to ask.
 	PolicyBy func(by PolicyProgram, decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
+	// PolicyUnread are the keys of a policy's table that have no effect where PolicyBy makes the policy, such as net.hidden.
+	PolicyUnread []string
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
 	// CheckWrapper checks one table of an environment's key wrap, without the environment. decode works as in

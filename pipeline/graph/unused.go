@@ -47,6 +47,22 @@ func (k *idleChecker) policies() {
 	}
 }
 
+// unread warns of keys that the user has written for the host's network into the table of a policy that a plugin has its own for. A preset may
+// set them for either.
+func (k *idleChecker) unread() {
+	for i := range k.check.graph.Policies {
+		p := &k.check.graph.Policies[i]
+		if k.check.expanded || k.check.graph.computes(p, k.check.parts) == nil {
+			continue
+		}
+		for _, key := range k.check.parts.PolicyUnread {
+			if n := lookup(p.table, key); n != nil && n.val.order() < firstPreset {
+				k.check.Add("W115", n.key, "leave it out; `args` of the table are for the plugin's own network", "`%s` has no effect: plugin %q has a network of its own for policy %q", key, p.Plugin, p.Name)
+			}
+		}
+	}
+}
+
 // helpIdle says how a policy acts.
 func (k *idleChecker) helpIdle(p *Policy) string {
 	i := slices.IndexFunc(k.check.graph.Components, func(x Component) bool {

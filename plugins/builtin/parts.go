@@ -53,6 +53,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		Policy:       DecodePolicy,
 		PolicyBy:     e.policyBy,
 		CheckPolicy:  checkPolicy,
+		PolicyUnread: unreadKeys(),
 		CheckWrapper: wrap.Check,
 		Presets:      graph.DefaultPresets(),
 

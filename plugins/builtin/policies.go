@@ -26,7 +26,7 @@ type PolicyTable struct {
 	// Plugin computes the policy; empty: Backend does. Args are the program's.
 	Plugin *string        `toml:"plugin" doc:"Plugin whose program computes the policy: a network of your own." range:"a [plugin] table" default:""`
 	Args   map[string]any `toml:"args,omitempty" doc:"Arguments of that program's policy."`
-	// Acts is by what such a policy acts: its program, or Backend by the program's description of it.
+	// Acts is by what such a policy acts: its program, or the processor by the program's description of it.
 	Acts string `toml:"acts" doc:"Computes the actions of that program's policy: the program, or the host by its description." range:"plugin, host"`
 
 	Backend      string `toml:"backend" doc:"Computes the policy." range:"auto, cpu, cuda"`

@@ -53,7 +53,7 @@ func (e *Engines) policyBy(by graph.PolicyProgram, decode func(into any) error, 
 	return d, t.Limits.check(d.Network.Size())
 }
 
-// described makes a policy of a program's description of its own, which a backend of the host computes.
+// described makes a policy of a program's description of its own, which the default backend computes.
 func (t *PolicyTable) described(program string, b *actor.Backend, env *hostabi.EnvSpec, actions []policy.Dist, chunk int) (component.Policy, error) {
 	text := b.Described()
 	if err := b.Close(); err != nil {
@@ -77,7 +77,7 @@ func (t *PolicyTable) described(program string, b *actor.Backend, env *hostabi.E
 	if err := completed(&n, env, actions); err != nil {
 		return nil, bad(err)
 	}
-	d := &policy.Definition{Backend: backends()[t.Backend](), Network: n}
+	d := &policy.Definition{Backend: backends()[defaultBackend](), Network: n}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
 		return nil, bad(err)
 	}
@@ -116,6 +116,12 @@ func completed(n *policy.Network, env *hostabi.EnvSpec, actions []policy.Dist) e
 		}
 	}
 	return n.Validate()
+}
+
+// unreadKeys are the keys of a policy's table that only the host's networks have; see graph.Parts.
+func unreadKeys() []string {
+	return []string{"backend", "net.kind", "net.hidden", "net.activation", "net.nodes", "net.init_gain", "net.core", "share_trunk", "normalize_obs", "inputs",
+		"last_reward", "critic_inputs", "encoder", "frame_stack"}
 }
 
 // storedInputs are the observations of an environment as they are stored: the program prepares them itself.
