@@ -32,10 +32,11 @@ type batch struct {
 	steps   uint64
 	calls   uint64 // of states that were sent
 
-	until  time.Time     // end of the time for the present call
-	slow   int           // steps in a row that took long, untimed ones included
-	waits  chan func()   // to the goroutine that waits for steps; nil until there is one
-	waited chan struct{} // it does not touch the rings any more
+	until  time.Time          // end of the time for the present call
+	began  time.Time          // of the present step
+	slow   int                // steps in a row that took long; see took
+	waits  chan func()        // to the goroutine that waits for steps; nil until there is one
+	waited chan time.Duration // it does not touch the rings any more, after so long
 	waiter sync.WaitGroup
 
 	alone *alone // nil until environments are to be stepped one by one

@@ -113,6 +113,12 @@ func envScripts() map[string]plugintest.Script {
 			time.Sleep(2 * long)
 			return plugintest.Nothing
 		}},
+		"lazy@1": {Cue: func(a plugintest.At) plugintest.Cue {
+			if a.Calls <= 40 && !a.Reset {
+				time.Sleep(2 * muchLonger)
+			}
+			return plugintest.Nothing
+		}},
 		"tells@1": {Metric: func(a plugintest.At) (string, float64) { return fmt.Sprint("of_env_", a.Env), float64(a.Step) }},
 		"empty@1": {Length: func(int, int) int { return 1 << 30 }},
 		"plain@1": {Flaws: plugintest.Flaws{NoSnapshot: true}},

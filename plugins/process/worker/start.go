@@ -7,12 +7,14 @@ import (
 )
 
 // Handing a wait to another goroutine costs two switches, which is more than it gains with fast environments. So the
-// caller waits itself until so many steps in a row have taken longer than long, and does so again every now and then
-// to see whether they still do. On a busy machine any step may take long, but not all of them.
+// caller waits itself until so many steps in a row have taken longer than long. On a busy machine any step may take long, but not
+// all of them. While the caller waits no other split runs, so that steps which take much longer than a switch count as several. The other goroutine
+// takes the time, too, and the caller waits itself again after a step that was fast.
 const (
-	long     = 200 * time.Microsecond
-	inARow   = 32
-	tryAgain = 64
+	long       = 200 * time.Microsecond
+	inARow     = 32
+	muchLonger = 2 * time.Millisecond
+	several    = inARow / 4
 )
 
 // StartStep begins a step; see env.Starter.
@@ -20,27 +22,31 @@ func (e *batch) StartStep(t int, ready func()) (over bool, err error) {
 	if err := e.beginStep(t); err != nil {
 		return true, err
 	}
-	if e.slow < inARow || (e.slow-inARow)%tryAgain == tryAgain-1 {
+	e.began = time.Now()
+	if e.slow < inARow {
 		defer e.gate.Leave()
-		return true, e.timed()
+		err := e.collect(hostabi.ExportStep)
+		e.took(time.Since(e.began))
+		return true, err
 	}
-	e.slow++
 	if e.waits == nil {
-		e.waits, e.waited = make(chan func(), 1), make(chan struct{}, 1)
+		e.waits, e.waited = make(chan func(), 1), make(chan time.Duration, 1)
 		e.waiter.Go(e.wait)
 	}
 	e.waits <- ready
 	return false, nil
 }
 
-// timed collects the answers to a step and takes the time.
-func (e *batch) timed() error {
-	began := time.Now()
-	err := e.collect(hostabi.ExportStep)
-	if e.slow++; time.Since(began) < long {
+// took notes how long a step has taken.
+func (e *batch) took(d time.Duration) {
+	switch {
+	case d < long:
 		e.slow = 0
+	case d < muchLonger:
+		e.slow++
+	default:
+		e.slow += several
 	}
-	return err
 }
 
 // wait waits for the processes' answers in the place of the caller, which takes them.
@@ -51,14 +57,14 @@ func (e *batch) wait() {
 				w.p.Transport.Wait(max(time.Until(e.until), 0)) // a process that dies ends it
 			}
 		}
-		e.waited <- struct{}{}
+		e.waited <- time.Since(e.began)
 		ready()
 	}
 }
 
 // FinishStep ends a step that was begun; see env.Starter.
 func (e *batch) FinishStep() error {
-	<-e.waited
+	e.took(<-e.waited)
 	defer e.gate.Leave()
 	return e.collect(hostabi.ExportStep)
 }

@@ -80,8 +80,30 @@ func TestStartStep_FindsOutWhoIsSlow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := 3*inARow - 1; h.waits != want { // all but the first, and one to see whether it has changed
+	if least, most := 3*inARow, 4*inARow-inARow/several; h.waits < least || h.waits > most { // all but the first, of which a busy machine makes fewer
+		t.Errorf("%d steps were waited for elsewhere, want %d to %d", h.waits, least, most)
+	}
+}
+
+// Steps that take much longer than a switch are waited for elsewhere soon, until they are fast again.
+func TestStartStep_FindsOutWhoIsVerySlow(t *testing.T) {
+	const slow = 40
+	p := loadIn(t, 1, env.Source{Use: "lazy@1"})
+	block := blocksOf(t, p.Spec(), trajectory.Shape{Steps: 1000, Envs: 1}, 1)[0]
+	h := newHalves(newBatch(t, p, 1, block))
+	for step := range slow {
+		if err := h.step(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := slow - inARow/several; h.waits != want {
 		t.Errorf("%d steps were waited for elsewhere, want %d", h.waits, want)
+	}
+	for step, before := slow, -1; h.waits != before; step++ {
+		before = h.waits
+		if err := h.step(step); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
