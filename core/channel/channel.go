@@ -44,7 +44,7 @@ type Stat struct {
 	Bytes int64 `json:"bytes"` // that they count, of Limits.Bytes
 	Keys  int   `json:"keys"`  // with items or callers
 
-	MaxItems int   `json:"max_items"` // 0 = any number
+	MaxItems int   `json:"max_items"` // of a key; 0 = any number
 	MaxBytes int64 `json:"max_bytes"`
 	Closed   bool  `json:"closed"`
 

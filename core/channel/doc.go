@@ -9,8 +9,9 @@
 // complete: until then its items lie in the channel, so that a caller that ends or dies takes none with it.
 //
 // A batch cannot stall a channel. It is complete where its items weigh what it wants, where one more would weigh too much (an item that is
-// heavier than that comes alone), where it has as many items as it may, where its time is over, where the channel is closed, and where a put
-// waits for room in a full channel, since it could not grow.
+// heavier than that comes alone), where it has as many items as it may, where its time is over, where the channel is closed, and where it could not
+// grow because a put of its key, or one that needs its memory, waits for room. No caller waits for an item of a key while a put of that key
+// waits.
 //
 // Memory is the back end in this process; package remote serves one to other processes.
 package channel

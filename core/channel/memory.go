@@ -11,7 +11,7 @@ import (
 
 // Limits of a Memory.
 type Limits struct {
-	Items int   // most items; 0 = any number
+	Items int   // most items of a key; 0 = any number
 	Bytes int64 // most bytes of items, each with its key and ItemCost; 0 is 1 GiB
 }
 
@@ -43,7 +43,7 @@ type Call struct {
 
 	lane    *lane         // while it waits
 	at      *list.Element // in its lane's list
-	room    *list.Element // in the list of puts that wait for room
+	room    *list.Element // in the list of puts that wait for memory
 	growing *list.Element // in the list of batches that have items
 	taken   int           // of the lane's oldest items, which a batch that waits would get
 	sum     float64       // of their weights
@@ -69,11 +69,13 @@ type Memory struct {
 	closed  bool
 	lanes   map[string]*lane
 	spare   []*lane   // empty ones
-	rooms   list.List // *Call: puts that wait for room, the oldest first
+	rooms   list.List // *Call: puts that wait for memory alone and are next in their lane, the oldest first
 	growing list.List // *Call: batches that are next in their lane and have items, in the order in which they got the first
 	items   int
 	bytes   int64
-	gets    int // that wait
+	gets    int     // that wait
+	puts    int     // that wait
+	touched []*lane // see settle
 	stat    Stat
 	first   *Call // of calls that are done, whose Done has to be called
 	last    *Call
@@ -148,10 +150,11 @@ func cost(key string, i Item) int64 { return int64(len(i.Data)) + int64(len(key)
 // begin starts a call that has been checked. Where it cannot end now it waits, or fails.
 func (m *Memory) begin(c *Call) {
 	l := m.lane(c.Key)
-	if c.Kind == Put && m.rooms.Len() == 0 && m.fits(c) {
+	if c.Kind == Put && l.puts.Len() == 0 && m.rooms.Len() == 0 && m.hasPlace(l) && m.hasBytes(c) {
 		m.accept(l, c)
 	} else if c.Kind == Put {
-		c.lane, c.at, c.room = l, l.puts.PushBack(c), m.rooms.PushBack(c)
+		c.lane, c.at = l, l.puts.PushBack(c)
+		m.puts++
 	} else {
 		c.lane, c.at, c.taken, c.sum = l, l.gets.PushBack(c), 0, 0
 		m.gets++
@@ -199,17 +202,18 @@ func (m *Memory) prune(l *lane) {
 	}
 }
 
-// fits reports whether there is room for the item of a put.
-func (m *Memory) fits(c *Call) bool {
-	return (m.limits.Items == 0 || m.items < m.limits.Items) && m.bytes+cost(c.Key, c.Item) <= m.limits.Bytes
-}
+// hasPlace reports whether a lane may have one more item.
+func (m *Memory) hasPlace(l *lane) bool { return m.limits.Items == 0 || l.items.Len() < m.limits.Items }
+
+// hasBytes reports whether there is memory for the item of a put.
+func (m *Memory) hasBytes(c *Call) bool { return m.bytes+cost(c.Key, c.Item) <= m.limits.Bytes }
 
 // accept adds the item of a put.
 func (m *Memory) accept(l *lane, c *Call) {
 	*l.items.Push() = c.Item
 	m.hold(l, c.Item, 1)
 	m.stat.Puts++
-	c.Roomy = 2*m.bytes < m.limits.Bytes && (m.limits.Items == 0 || 2*m.items < m.limits.Items)
+	c.Roomy = 2*m.bytes < m.limits.Bytes && (m.limits.Items == 0 || 2*l.items.Len() < m.limits.Items)
 	m.finish(c, nil)
 }
 
@@ -224,7 +228,10 @@ func (m *Memory) hold(l *lane, i Item, n int) {
 func (m *Memory) leave(c *Call) {
 	if c.Kind == Put {
 		c.lane.puts.Remove(c.at)
-		m.rooms.Remove(c.room)
+		m.puts--
+		if c.room != nil {
+			m.rooms.Remove(c.room)
+		}
 	} else {
 		c.lane.gets.Remove(c.at)
 		m.gets--
@@ -243,50 +250,84 @@ func (m *Memory) shrunk(c *Call) {
 
 // settle ends all calls that can end after a change of a lane.
 func (m *Memory) settle(l *lane) {
-	m.serve(l)
-	for m.rooms.Len() > 0 {
-		c := m.rooms.Front().Value.(*Call)
-		switch {
-		case m.fits(c):
-			m.admit(c)
-		case m.growing.Len() > 0: // it could not grow, because the channel is full
-			c = m.growing.Front().Value.(*Call)
-			l := c.lane
-			m.give(c, c.taken)
-			m.serve(l)
-		default:
+	m.touched = append(m.touched[:0], l)
+	m.flow(l)
+	for {
+		if l = m.next(); l == nil {
 			return
 		}
+		m.touched = append(m.touched, l)
+		m.flow(l)
 	}
 }
 
-// admit ends a put that has waited.
-func (m *Memory) admit(c *Call) {
-	l := c.lane
-	m.leave(c)
-	m.accept(l, c)
-	m.serve(l)
+// next makes the next change of a lane that another change has made possible, and returns the lane, or nil where there is none.
+func (m *Memory) next() *lane {
+	if m.rooms.Len() > 0 && m.hasBytes(m.rooms.Front().Value.(*Call)) {
+		return m.admit(m.rooms.Front().Value.(*Call))
+	}
+	for len(m.touched) > 0 {
+		l := m.touched[len(m.touched)-1]
+		if l.gets.Len() > 0 && l.puts.Len() > 0 {
+			return m.relieve(l)
+		}
+		m.touched = m.touched[:len(m.touched)-1]
+	}
+	if m.rooms.Len() > 0 && m.growing.Len() > 0 {
+		return m.give(m.growing.Front().Value.(*Call)) // it cannot grow, because the channel is full
+	}
+	return nil
 }
 
-// serve ends the gets of a lane that can end.
-func (m *Memory) serve(l *lane) {
+// flow ends the gets of a lane that are complete and lets in its puts, as far as there is room.
+func (m *Memory) flow(l *lane) {
+	for m.serve(l) && m.hasPlace(l) {
+		c := l.puts.Front().Value.(*Call)
+		if m.rooms.Len() > 0 || !m.hasBytes(c) {
+			if c.room == nil {
+				c.room = m.rooms.PushBack(c)
+			}
+			break
+		}
+		m.admit(c)
+	}
+	m.prune(l)
+}
+
+// serve ends the next gets of a lane that can end. It reports whether puts wait.
+func (m *Memory) serve(l *lane) bool {
 	for l.gets.Len() > 0 {
 		c := l.gets.Front().Value.(*Call)
 		switch {
 		case m.complete(c):
-			m.give(c, c.taken)
+			m.give(c)
 		case m.closed:
 			m.leave(c)
 			m.finish(c, ErrClosed)
-		case l.puts.Len() > 0 && c.wants(l.puts.Front().Value.(*Call).Item): // what goes through needs no room
-			p := l.puts.Front().Value.(*Call)
-			m.leave(p)
-			m.accept(l, p)
 		default:
-			return
+			return l.puts.Len() > 0
 		}
 	}
-	m.prune(l)
+	return l.puts.Len() > 0
+}
+
+// relieve ends the next get of a lane whose next put waits: with the item of the put, which goes through and needs no room, where the get has
+// none or that is its last one, else without it.
+func (m *Memory) relieve(l *lane) *lane {
+	c, p := l.gets.Front().Value.(*Call), l.puts.Front().Value.(*Call)
+	if c.taken == 0 || c.wants(p.Item) {
+		m.admit(p)
+		m.complete(c)
+	}
+	return m.give(c)
+}
+
+// admit ends a put that has waited.
+func (m *Memory) admit(c *Call) *lane {
+	l := c.lane
+	m.leave(c)
+	m.accept(l, c)
+	return l
 }
 
 // tolerance lets a sum of ten weights of 0.1 reach a weight of 1.
@@ -323,9 +364,9 @@ func (c *Call) wants(i Item) bool {
 	return c.Kind == Get || c.reached(c.sum+i.Weight) || c.taken+1 == c.Most
 }
 
-// give ends the next get of a lane with the oldest n items.
-func (m *Memory) give(c *Call, n int) {
-	l := c.lane
+// give ends the next get of a lane with the items that it would get.
+func (m *Memory) give(c *Call) *lane {
+	l, n := c.lane, c.taken
 	c.Items = c.Items[:0]
 	for range n {
 		at := l.items.Pop()
@@ -336,6 +377,7 @@ func (m *Memory) give(c *Call, n int) {
 	m.stat.Gets += uint64(n)
 	m.leave(c)
 	m.finish(c, nil)
+	return l
 }
 
 // Cancel ends a call with an error, if it waits. Its items stay.
@@ -347,7 +389,7 @@ func (m *Memory) Cancel(c *Call, why error) bool {
 func (m *Memory) Expire(c *Call) bool {
 	return m.end(c, func() {
 		if c.taken > 0 {
-			m.give(c, c.taken)
+			m.give(c)
 			return
 		}
 		m.leave(c)
@@ -364,7 +406,6 @@ func (m *Memory) end(c *Call, how func()) bool {
 	}
 	how()
 	m.settle(l)
-	m.prune(l)
 	return true
 }
 
@@ -417,14 +458,13 @@ func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.unlock()
 	m.closed = true
-	for m.rooms.Len() > 0 {
-		c := m.rooms.Front().Value.(*Call)
-		m.leave(c)
-		m.finish(c, ErrClosed)
-	}
 	for _, l := range m.lanes {
-		m.serve(l)
-		m.prune(l)
+		for l.puts.Len() > 0 {
+			c := l.puts.Front().Value.(*Call)
+			m.leave(c)
+			m.finish(c, ErrClosed)
+		}
+		m.flow(l)
 	}
 }
 
@@ -435,7 +475,7 @@ func (m *Memory) Now(key string) Stat {
 	s := m.stat
 	s.Items, s.Bytes, s.Keys, s.Closed = m.items, m.bytes, len(m.lanes), m.closed
 	s.MaxItems, s.MaxBytes = m.limits.Items, m.limits.Bytes
-	s.WaitingPuts, s.WaitingGets = m.rooms.Len(), m.gets
+	s.WaitingPuts, s.WaitingGets = m.puts, m.gets
 	s.Key = KeyStat{Key: key}
 	if l := m.lanes[key]; l != nil {
 		s.Key.Items, s.Key.Weight = l.items.Len(), l.weight

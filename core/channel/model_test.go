@@ -19,6 +19,7 @@ type spec struct {
 	gets         []*wish // all that wait, the oldest first
 	puts         []*wish
 	partial      []*wish // batches that are next and have items, in the order in which they got the first
+	memory       []*wish // puts that wait for memory alone and are next, in the order in which they began to
 	done         []*wish
 }
 
@@ -57,9 +58,9 @@ func (s *spec) count() (n int) {
 	return n
 }
 
-func (s *spec) fits(w *wish) bool {
-	return (s.items == 0 || s.count() < s.items) && s.used()+int(cost(w.call.Key, w.call.Item)) <= s.bytes
-}
+func (s *spec) place(w *wish) bool { return s.items == 0 || len(s.held[w.call.Key]) < s.items }
+
+func (s *spec) fits(w *wish) bool { return s.used()+int(cost(w.call.Key, w.call.Item)) <= s.bytes }
 
 // prefix is how many of the items a get would take, and whether that is all it wants.
 func prefix(c *Call, items []Item) (n int, whole bool) {
@@ -80,7 +81,7 @@ func prefix(c *Call, items []Item) (n int, whole bool) {
 func (s *spec) finish(w *wish, err error, items ...Item) {
 	w.call.Err, w.call.Items = err, items
 	s.done = append(s.done, w)
-	s.gets, s.puts, s.partial = without(s.gets, w), without(s.puts, w), without(s.partial, w)
+	s.gets, s.puts, s.partial, s.memory = without(s.gets, w), without(s.puts, w), without(s.partial, w), without(s.memory, w)
 }
 
 func (s *spec) give(w *wish, n int) {
@@ -94,29 +95,31 @@ func (s *spec) accept(w *wish) {
 	s.finish(w, nil)
 }
 
-func (s *spec) serve(key string) {
+// flow does what a key allows by itself.
+func (s *spec) flow(key string) {
 	for {
-		gets, puts := of(s.gets, key), of(s.puts, key)
-		if len(gets) == 0 {
+		if gets := of(s.gets, key); len(gets) > 0 {
+			n, whole := prefix(&gets[0].call, s.held[key])
+			if whole || n > 0 && s.closed {
+				s.give(gets[0], n)
+				continue
+			}
+			if s.closed {
+				s.finish(gets[0], ErrClosed)
+				continue
+			}
+			if n > 0 && !slices.Contains(s.partial, gets[0]) {
+				s.partial = append(s.partial, gets[0])
+			}
+		}
+		puts := of(s.puts, key)
+		if len(puts) == 0 || !s.place(puts[0]) {
 			return
 		}
-		next, items := gets[0], s.held[key]
-		n, whole := prefix(&next.call, items)
-		switch {
-		case whole || n > 0 && s.closed:
-			s.give(next, n)
-			continue
-		case s.closed:
-			s.finish(next, ErrClosed)
-			continue
-		case n > 0 && !slices.Contains(s.partial, next):
-			s.partial = append(s.partial, next)
-		}
-		if len(puts) == 0 {
-			return
-		}
-		all := append(slices.Clone(items), puts[0].call.Item)
-		if n, whole := prefix(&next.call, all); !whole || n != len(all) {
+		if len(s.memory) > 0 || !s.fits(puts[0]) {
+			if !slices.Contains(s.memory, puts[0]) {
+				s.memory = append(s.memory, puts[0])
+			}
 			return
 		}
 		s.accept(puts[0])
@@ -124,22 +127,42 @@ func (s *spec) serve(key string) {
 }
 
 func (s *spec) settle(key string) {
-	s.serve(key)
-	for len(s.puts) > 0 {
-		var w *wish
-		switch {
-		case s.fits(s.puts[0]):
-			w = s.puts[0]
-			s.accept(w)
-		case len(s.partial) > 0:
-			w = s.partial[0]
-			n, _ := prefix(&w.call, s.held[w.call.Key])
+	s.flow(key)
+	for {
+		switch changed := s.stuck(); {
+		case len(s.memory) > 0 && s.fits(s.memory[0]):
+			key = s.memory[0].call.Key
+			s.accept(s.memory[0])
+		case changed != "":
+			key = changed
+			next, p := of(s.gets, key)[0], of(s.puts, key)[0]
+			n, _ := prefix(&next.call, s.held[key])
+			all := append(slices.Clone(s.held[key]), p.call.Item)
+			if with, whole := prefix(&next.call, all); n == 0 || whole && with == len(all) {
+				s.accept(p)
+				n = with
+			}
+			s.give(next, n)
+		case len(s.memory) > 0 && len(s.partial) > 0:
+			w := s.partial[0]
+			key = w.call.Key
+			n, _ := prefix(&w.call, s.held[key])
 			s.give(w, n)
 		default:
 			return
 		}
-		s.serve(w.call.Key)
+		s.flow(key)
 	}
+}
+
+// stuck returns a key for which a get and a put wait.
+func (s *spec) stuck() string {
+	for _, w := range s.gets {
+		if len(of(s.puts, w.call.Key)) > 0 {
+			return w.call.Key
+		}
+	}
+	return ""
 }
 
 func (s *spec) do(w *wish) {
@@ -194,7 +217,7 @@ func (s *spec) close() {
 		s.finish(s.puts[0], ErrClosed)
 	}
 	for _, key := range modelKeys {
-		s.serve(key)
+		s.flow(key)
 	}
 }
 
@@ -318,8 +341,17 @@ func (b *both) inside() error {
 	if b.m.growing.Len() != len(b.s.partial) {
 		return fmt.Errorf("%d batches have items, want %d", b.m.growing.Len(), len(b.s.partial))
 	}
-	if len(b.s.puts) > 0 && len(b.s.partial) > 0 {
-		return errors.New("a put waits for room beside a batch that cannot grow")
+	if len(b.s.memory) > 0 && len(b.s.partial) > 0 {
+		return errors.New("a put waits for memory beside a batch that cannot grow")
+	}
+	for _, key := range modelKeys {
+		gets, puts := of(b.s.gets, key), of(b.s.puts, key)
+		if len(gets) > 0 && len(puts) > 0 {
+			return fmt.Errorf("a put and a get of %s wait for each other", key)
+		}
+		if len(puts) > 0 && b.s.place(puts[0]) && b.s.fits(puts[0]) && len(b.s.memory) == 0 {
+			return fmt.Errorf("a put of %s waits although there is room", key)
+		}
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ class ChannelTest(unittest.TestCase):
         c.put_no_wait(2, weight=3)
         self.assertTrue(c.full() and not c.empty())
         self.assertEqual((c.qsize(), c.qsize("other"), c.peek()), (2, 0, 1))
-        self.assertEqual(str(c), "Channel('test_the_methods_of_queues', 2 of 2 items; default: 2 of weight 4)")
+        self.assertEqual(str(c), "Channel('test_the_methods_of_queues', 2 items; default: 2 of weight 4)")
         with self.assertRaises(queue.Full):
             c.put_nowait(3)
         with self.assertRaises(Full):
@@ -177,6 +177,19 @@ class ChannelTest(unittest.TestCase):
         self.assertEqual([c.get(), c.get(), c.get()], [2, 3, 4])
         for p in puts:
             p.wait(5)
+
+    def test_a_bound_is_each_keys(self):
+        c = self.channel(1, max_bytes=300_000)
+        c.put("a", key="a")
+        c.put("b", key="b")
+        with self.assertRaises(Full):
+            c.put_nowait("b", key="b")
+        self.assertTrue(c.full("a") and not c.full("c"))
+        large = np.zeros(25_000)
+        c.put(large, key="c")
+        wait = c.get("d", async_op=True)
+        c.put(large, key="d", timeout=5)     # there is no memory for it, but one waits for it
+        self.assertEqual(wait.wait().nbytes, 200_000)
 
     def test_handles_end_in_any_order(self):
         c = self.channel()

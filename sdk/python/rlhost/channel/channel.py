@@ -63,7 +63,7 @@ class Channel:
         """A new channel, which this process serves by a process of its own, until this one ends or leaves the channel. Where there is a channel
         of that name already, a warning says so and that one is connected to.
 
-        ``maxsize`` is the most items, 0 any number; ``max_bytes`` the most memory of items that wait, by default 1 GiB."""
+        ``maxsize`` is the most items of each key, 0 any number; ``max_bytes`` the most memory of items that wait, by default 1 GiB."""
         if maxsize < 0 or max_bytes is not None and max_bytes <= 0:
             raise error(Invalid, f"a channel of maxsize {maxsize} and max_bytes {max_bytes}: want 0 or more, and 1 or more")
         try:
@@ -217,8 +217,8 @@ class Channel:
     def get_batch(self, weight: float = 0, key: str = "default", timeout: float | None = None, *, most: int = 0, target_weight: float | None = None,
                   async_op: bool = False) -> list[Any] | Handle[list[Any]]:
         """Takes the oldest items of a key, up to a sum of weights, or fewer where one more would be too many; an item that is heavier comes alone.
-        With ``most`` they are at most so many. At the end of the timeout it returns what there is, or raises Empty. A channel that is full
-        or closed does not let a batch grow: it is returned as it is.
+        With ``most`` they are at most so many. At the end of the timeout it returns what there is, or raises Empty. Where a put of the key waits for
+        room, or the channel is closed, a batch cannot grow: it is returned as it is.
 
         ``target_weight`` is RLinf's name of ``weight``."""
         weight = weight if target_weight is None else target_weight
@@ -270,9 +270,9 @@ class Channel:
         return self.qsize(key) == 0
 
     def full(self, key: str = "default") -> bool:
-        """Whether the channel has as many items as it takes. It has one bound for all keys."""
+        """Whether a key has as many items as it takes, or the channel as many bytes."""
         now = self.stat(key)
-        return bool(0 < now["max_items"] <= now["items"] or now["bytes"] >= now["max_bytes"])
+        return bool(0 < now["max_items"] <= now["key"]["items"] or now["bytes"] >= now["max_bytes"])
 
     def close(self) -> None:
         """Closes the channel for everybody: puts raise Closed, and so do gets once nothing is left of their key."""
@@ -281,8 +281,7 @@ class Channel:
     def __str__(self) -> str:
         now = self.stat()
         keys = ", ".join(f"{k['key']}: {k['items']} of weight {k['weight']:g}" for k in sorted(now["keys_with_items"] or [], key=lambda k: str(k["key"])))
-        bound = f" of {now['max_items']}" if now["max_items"] else ""
-        return f"Channel({self.name!r}, {now['items']}{bound} items{', closed' if now['closed'] else ''}{'; ' + keys if keys else ''})"
+        return f"Channel({self.name!r}, {now['items']} items{', closed' if now['closed'] else ''}{'; ' + keys if keys else ''})"
 
     def __repr__(self) -> str:
         return f"<Channel {self.name!r}>"
