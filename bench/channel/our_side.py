@@ -1,5 +1,5 @@
 """rlhost's Channel: a producer and a consumer, each a process of its own, and the channel's server; then the store's push and pop of the
-same arrays. Prints a line of JSON."""
+same arrays, in turns with the channel's put and get. Prints a line of JSON."""
 
 import json
 import multiprocessing

@@ -150,7 +150,7 @@ func cost(key string, i Item) int64 { return int64(len(i.Data)) + int64(len(key)
 // begin starts a call that has been checked. Where it cannot end now it waits, or fails.
 func (m *Memory) begin(c *Call) {
 	l := m.lane(c.Key)
-	if c.Kind == Put && l.puts.Len() == 0 && m.rooms.Len() == 0 && m.hasPlace(l) && m.hasBytes(c) {
+	if c.Kind == Put && m.rooms.Len() == 0 && m.hasPlace(l) && m.hasBytes(c) { // so none of its lane waits
 		m.accept(l, c)
 	} else if c.Kind == Put {
 		c.lane, c.at = l, l.puts.PushBack(c)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -40,15 +41,37 @@ func interpreter(t *testing.T) string {
 
 // TestPython_OwnTests runs the tests in Python.
 func TestPython_OwnTests(t *testing.T) {
+	unittest(t, 5*time.Minute, "discover", "-p", "test_*.py")
+}
+
+// TestKill_ClientsOfAChannel kills as many as RLHOST_KILLS says; the tests above kill a few.
+func TestKill_ClientsOfAChannel(t *testing.T) {
+	kills := os.Getenv("RLHOST_KILLS")
+	if kills == "" {
+		t.Skip("make test-kills")
+	}
+	n, err := strconv.Atoi(kills)
+	if err != nil {
+		t.Fatalf("RLHOST_KILLS=%q: %v", kills, err)
+	}
+	unittest(t, time.Minute+time.Duration(n)*time.Second, "-v", "test_channel_kills")
+}
+
+// unittest runs tests in Python, with the program in PATH.
+func unittest(t *testing.T, limit time.Duration, args ...string) {
+	t.Helper()
 	programs := t.TempDir()
 	testkit.Build(t, "../../cmd/rlhost", filepath.Join(programs, "rlhost"))
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c := exec.CommandContext(ctx, interpreter(t), "-m", "unittest", "discover", "-p", "test_*.py")
+	c := exec.CommandContext(ctx, interpreter(t), append([]string{"-m", "unittest"}, args...)...)
 	c.Dir, c.Env = "tests", append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "GRPC_VERBOSITY=ERROR",
 		"PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	if out, err := c.CombinedOutput(); err != nil {
+	out, err := c.CombinedOutput()
+	if err != nil {
 		t.Errorf("%v\n%s", err, out)
+	} else if testing.Verbose() {
+		t.Logf("%s", out)
 	}
 }
 
