@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/plugins/batcher"
+	"github.com/rlhost/rlhost/plugins/channel"
 	"github.com/rlhost/rlhost/plugins/inference"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/objects"
@@ -80,6 +81,7 @@ func Kinds(o runner.Output) map[string]func() component.Component {
 		"opponents": opponents.New,
 		"frozen":    opponents.NewFrozen,
 		"objects":   func() component.Component { return objects.New() },
+		"channel":   channel.New,
 	}
 }
 
