@@ -4,6 +4,8 @@ the message of the rest, each at a multiple of 64 bytes, so that they can be use
 from __future__ import annotations
 
 import ast
+import functools
+import math
 import struct
 import sys
 from typing import Any
@@ -26,17 +28,37 @@ def encode(item: Any) -> tuple[list[Part], int]:
     message = plain.dumps(lifted)
     if not arrays:
         return [(0, message)], len(message)
-    table = []
-    at = 0
-    for a in arrays:
-        table.append((numpy.lib.format.dtype_to_descr(a.dtype), a.shape, at))  # type: ignore[union-attr]
-        at += -(-a.nbytes // _ALIGN) * _ALIGN
-    text = repr(table).encode()
+    text, places = _told(tuple((a.dtype, a.shape) for a in arrays))
     begin = -(-(_HEAD.size + len(text) + len(message)) // _ALIGN) * _ALIGN
     parts: list[Part] = [(0, _HEAD.pack(_APART, len(text), len(message)) + text + message)]
-    for a, (_, _, at) in zip(arrays, table):
+    for a, at in zip(arrays, places):
         parts.append((begin + at, a.reshape(-1).view(numpy.uint8) if a.nbytes else b""))  # type: ignore[union-attr]
-    return parts, begin + table[-1][2] + arrays[-1].nbytes
+    return parts, begin + places[-1] + arrays[-1].nbytes
+
+
+@functools.lru_cache(256)
+def _told(arrays: tuple[tuple[Any, tuple[int, ...]], ...]) -> tuple[bytes, list[int]]:
+    """The table of arrays, and where each begins behind it."""
+    import numpy
+    table, places, at = [], [], 0
+    for dtype, shape in arrays:
+        table.append((numpy.lib.format.dtype_to_descr(dtype), shape, at))
+        places.append(at)
+        at += -(-dtype.itemsize * math.prod(shape) // _ALIGN) * _ALIGN
+    return repr(table).encode(), places
+
+
+@functools.lru_cache(256)
+def _understood(text: bytes) -> list[tuple[Any, tuple[int, ...], int]]:
+    """The arrays of a table: dtype, shape and where each begins."""
+    import numpy
+    found = []
+    for descr, shape, at in ast.literal_eval(text.decode()):
+        dtype = numpy.lib.format.descr_to_dtype(descr)
+        if dtype.hasobject:
+            raise ValueError("an array of objects")
+        found.append((dtype, shape, at))
+    return found
 
 
 _SIMPLE = frozenset({type(None), bool, int, float, str, bytes})
@@ -84,16 +106,11 @@ def decode(data: Any, owner: Any = None) -> Any:
     import numpy
     try:
         _, tables, messages = _HEAD.unpack_from(data)
-        table = ast.literal_eval(bytes(data[_HEAD.size:_HEAD.size + tables]).decode())
+        table = _understood(bytes(data[_HEAD.size:_HEAD.size + tables]))
         begin = -(-(_HEAD.size + tables + messages) // _ALIGN) * _ALIGN
         if owner is None:
             owner = numpy.array(numpy.frombuffer(data, numpy.uint8))  # aligned, and the receiver's to change
-        arrays = []
-        for descr, shape, at in table:
-            dtype = numpy.lib.format.descr_to_dtype(descr)
-            if dtype.hasobject:
-                raise ValueError("an array of objects")
-            arrays.append(numpy.ndarray(shape, dtype, owner, begin + at))
+        arrays = [numpy.ndarray(shape, dtype, owner, begin + at) for dtype, shape, at in table]
     except (struct.error, SyntaxError, TypeError, KeyError, MemoryError, RecursionError, UnicodeDecodeError) as e:
         raise ValueError(f"{len(data)} bytes that are no item: {e}") from None
     return plain.loads(data[_HEAD.size + tables:_HEAD.size + tables + messages], arrays)
