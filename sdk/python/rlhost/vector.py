@@ -12,8 +12,9 @@ import os
 import socket
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import gymnasium
 import numpy
@@ -83,6 +84,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         given = {"use": use, "workers": workers if workers != 1 else None, "threads": threads if threads != 1 else None, "args": args, "wrap": wrap}
         source = 'rlhost = 1\n[run]\nname = "vec"\nstop = { env_steps = 1 }\n' + pipelines.table("env.env", given) + '[train]\npreset = "general"\nenv = "env"\n'
         self._child, self._wire = self._start(source, autoreset)
+        self._end = weakref.finalize(self, _end, self._child, self._wire, self._words)  # also of one that nobody closes
         files: list[int] = []
         try:
             ready, files = self._document()
@@ -393,16 +395,21 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the host's process."""
-        self._child.terminate()
-        self._child.wait()
-        self._wire.close()
-        self._words.close()
+        self._end()
 
 
 _RENDER, _ASK = 1, 2  # of the host's package vector
 _OWN = ("reset", "step", "close")
 _LINK_STEP = _native.LINK_ENV_STEP
 _STEP = bytes(_native.Message(slot=_LINK_STEP))
+
+
+def _end(child: subprocess.Popen[bytes], wire: socket.socket, words: IO[bytes]) -> None:
+    """Ends the host's process, and closes what was shared with it."""
+    child.terminate()
+    child.wait()
+    wire.close()
+    words.close()
 
 
 def _start(space: spaces.Space[Any]) -> Any:

@@ -79,5 +79,14 @@ class Declaring(Tuned):
         self.reset_params = declared
 
 
+class Listing(Tuned):
+    """Observes how far it is, and a list of any length."""
+
+    observation_space = gymnasium.spaces.Dict({"place": Tuned.observation_space, "heard": gymnasium.spaces.Sequence(gymnasium.spaces.Discrete(3))})
+
+    def observe(self):
+        return {"place": super().observe(), "heard": (1, 2)}
+
+
 class Named(gymnasium.Wrapper):
     label = "outer"

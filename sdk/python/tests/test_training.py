@@ -1,5 +1,6 @@
 """Tests of rlhost.train, load, predict and evaluate, with the real program."""
 
+import gc
 import importlib
 import json
 import os
@@ -135,6 +136,42 @@ class TrainTest(InFolder):
             rlhost.train("cartpole@1", 100_000_000, on=on, progress=False)
         self.assertEqual(trainings("."), [])
         self.assertEqual(json.loads(pathlib.Path("runs/cartpole/0001/run.json").read_text())["reason"], "interrupted")
+
+    def test_a_cell_that_runs_twice_leaves_nothing_of_the_first_time(self):
+        cell = compile("""
+venv = rlhost.make_vec("cartpole@1", 2)
+venv.reset(seed=1)
+run = rlhost.train("cartpole@1", 2048, progress=False)
+""", "<cell>", "exec")
+        names = {"rlhost": rlhost}
+        exec(cell, names)
+        first, host = names["run"], names["venv"]._child.pid
+        exec(cell, names)
+        gc.collect()
+        self.assertEqual((first.id, names["run"].id), ("cartpole/0001", "cartpole/0002"))
+        self.assertFalse(pathlib.Path(f"/proc/{host}").exists())
+        self.assertEqual(len(trainings(".")), 1)
+        names["venv"].close()
+        self.assertEqual(trainings("."), [])
+
+    def test_spaces_that_cannot_be_learned_from_are_named_with_the_key_that_drops_them(self):
+        def train(**keys):
+            return rlhost.train(made.Listing, 2048, progress=False, **keys)
+        for what in train, lambda **keys: rlhost.make_vec(made.Listing, **keys):
+            with self.assertRaisesRegex((rlhost.TrainingError, rlhost.VecError), r"(?s)E018.*Sequence.*as .heard.*args = \{ drop = \[.NAME.\] \}"):
+                what()
+            self.assertEqual(trainings("."), [])
+        self.assertEqual(train(args={"drop": ["heard"]}).reason, "env_steps")
+
+    def test_a_full_disk_is_an_error_and_leaves_nothing(self):
+        disk = pathlib.Path("disk")
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+            self.skipTest("a small disk cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk.absolute()], check=True)
+        with self.assertRaisesRegex(rlhost.TrainingError, "no space left on device: free some space there"):
+            rlhost.train("cartpole@1", 4096, dir=disk, net={"hidden": [512, 512]}, progress=False)
+        self.assertEqual(trainings("."), [])
 
     def test_several_seeds_are_summed_up(self):
         runs = rlhost.train("cartpole@1", 20_000, seeds=range(3), jobs=2, progress=False)
