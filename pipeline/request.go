@@ -139,7 +139,8 @@ func (x *asking) all(ctx context.Context) []control.AskAnswer {
 	for i := range x.questions {
 		q := &x.questions[i]
 		if q.refused == nil {
-			members = append(members, control.Member{Name: q.member.name, Kind: q.member.of.Kind, Receiver: q.member.host.Receiver, Gone: q.member.loop.Gone()})
+			members = append(members, control.Member{Name: q.member.name, Kind: q.member.of.Kind, Receiver: q.member.host.Receiver, Gone: q.member.loop.Gone(),
+				Anywhere: q.member.host.HandlesAnywhere()})
 			places = append(places, i)
 		}
 	}
@@ -164,7 +165,7 @@ func (s *pauses) stateOf(m *member) control.State {
 	return control.Running
 }
 
-// ask calls the handler, on the component's loop.
+// ask calls the handler, on the component's loop unless it handles requests anywhere.
 func (q *inquiry) ask(ctx context.Context, name string, answer func(control.State, error)) {
 	log := q.member.host.Log
 	q.member.host.Ask(ctx, name, q.args, func(reply json.RawMessage, err error) {

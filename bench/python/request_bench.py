@@ -10,6 +10,7 @@ import argparse
 import os
 import pathlib
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -110,6 +111,46 @@ def window(client, seconds, rate, worker):
     return (steps(client) - before) / (time.perf_counter() - began)
 
 
+def group(folder, n):
+    """A request to 64 components in the process of a training, from Python."""
+    program = folder / "requests"
+    subprocess.run(["go", "build", "-o", program, "./bench/requests"], cwd=ROOT, check=True)
+    at = folder / "group"
+    at.mkdir()
+    job = subprocess.Popen([program], cwd=at, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        with rlhost.connect(str(at / "runs" / "requests" / "0001"), timeout=120) as run:
+            while steps(run) < 1_000_000:
+                time.sleep(0.2)
+            print(f"builtin  {microseconds(ask(run, 'oracle[3]', 'total', n, times=1))}", flush=True)
+            times = []
+            for _ in range(n // 4):
+                began = time.perf_counter()
+                found = run.group_request("total", times=1)
+                times.append(time.perf_counter() - began)
+                assert len(found) == 64, found
+            print(f"group 64 {microseconds(times)}", flush=True)
+    finally:
+        job.terminate()
+        job.wait()
+
+
+def floor(n):
+    """The same bytes to a process that only sends them back: what the machine takes now."""
+    ours, theirs = socket.socketpair()
+    echo = subprocess.Popen([sys.executable, "-c", "import socket, sys\ns = socket.socket(fileno=0)\nwhile d := s.recv(999): s.sendall(d)"], stdin=theirs)
+    theirs.close()
+    times = []
+    for _ in range(n):
+        began = time.perf_counter()
+        ours.sendall(bytes(120))
+        ours.recv(999)
+        times.append(time.perf_counter() - began)
+    ours.close()
+    echo.wait()
+    return times
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--requests", type=int, default=2000)
@@ -131,6 +172,7 @@ def main():
                 for name, (worker, command, args) in kinds.items():
                     ask(run, worker, command, 100, **args)
                     print(f"{name:8} {microseconds(ask(run, worker, command, o.requests, **args))}", flush=True)
+                print(f"echo     {microseconds(floor(o.requests))}", flush=True)
                 for name, worker in kinds.items():
                     ratios, controls = [], []
                     for i in range(o.runs):
@@ -144,6 +186,7 @@ def main():
         finally:
             job.terminate()
             job.wait()
+        group(at, o.requests)
 
 
 if __name__ == "__main__":

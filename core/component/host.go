@@ -84,6 +84,7 @@ type Host struct {
 	signals  []*bus.Signal
 	slots    []*bus.Slot
 	handlers map[string]Handler
+	anywhere bool // any goroutine may call them
 	arenas   *ownArenas
 	credits  []func() // that TakeOver registers
 }

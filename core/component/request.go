@@ -49,6 +49,15 @@ func (h *Host) Handle(name string, fn Handler) {
 	h.handlers[name] = fn
 }
 
+// HandleAnywhere is Handle for a handler that any goroutine may call, as that of a component which runs in another process.
+func (h *Host) HandleAnywhere(name string, fn Handler) {
+	h.Handle(name, fn)
+	h.anywhere = true
+}
+
+// HandlesAnywhere reports whether any goroutine may call the component's handlers.
+func (h *Host) HandlesAnywhere() bool { return h.anywhere }
+
 // Handles returns the handler of a request, or nil if Start did not bind one.
 func (h *Host) Handles(name string) Handler { return h.handlers[name] }
 
@@ -90,7 +99,7 @@ var ErrLost = errors.New("it has ended before it answered")
 // ErrBusy is wrapped by the error of a request to a component that has too many to answer.
 var ErrBusy = errors.New("too many requests are under way")
 
-// Ask calls the handler of a request on the component's loop. A panic is a Raised error, and so is any other error of the handler's. Of several
+// Ask calls the handler of a request, on the component's loop unless it handles requests anywhere. A panic is a Raised error, and so is any other error of the handler's. Of several
 // answers the first counts; each later one is given to again.
 func (h *Host) Ask(ctx context.Context, name string, args json.RawMessage, answer func(json.RawMessage, error), again func()) {
 	var answered atomic.Bool

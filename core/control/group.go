@@ -21,6 +21,7 @@ type Member struct {
 	Name, Kind string
 	Receiver   *loop.Receiver
 	Gone       <-chan struct{} // closed when its loop runs no more slots
+	Anywhere   bool            // it is asked on the goroutine of Group, not on its loop
 }
 
 // Select returns the members that match any of the patterns, in their order, each once; all of them for no patterns. A
@@ -64,7 +65,7 @@ func unknown(pattern string, members []Member) *Error {
 	return e
 }
 
-// Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered or ctx
+// Group asks all members at the same time, each on its own loop by a control message unless it says Anywhere, and waits until all have answered or ctx
 // ends: ctx is the common deadline. ask calls answer, or passes it on to be called from any goroutine; only the first call
 // counts. Group returns an answer for each member, in their order; an error is an *Error or CodeFailed. A member whose loop has
 // ended answers CodeEnded at once. A member that has not begun when ctx ends is not asked; a member that has begun may still
@@ -74,6 +75,10 @@ func Group(ctx context.Context, members []Member, ask func(i int, answer func(St
 	for i, m := range members {
 		q := &g.questions[i]
 		q.group, q.member, q.number = g, m, i
+		if m.Anywhere {
+			q.Deliver(nil)
+			continue
+		}
 		if !m.Receiver.ControlTo(q, &hostabi.Message{}) {
 			q.Drop(nil)
 		}

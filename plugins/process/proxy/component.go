@@ -92,7 +92,7 @@ func (x *proxy) Start(h *component.Host) error {
 	}
 	for i := range x.shared.manifest.Requests {
 		name := x.shared.manifest.Requests[i].Name
-		h.Handle(name, x.request(name))
+		h.HandleAnywhere(name, x.request(name)) // the process has a loop of its own
 	}
 	x.began = x.keeps()
 	x.setState(component.ProcessStarting)
