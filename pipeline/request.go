@@ -176,13 +176,24 @@ func (q *inquiry) ask(ctx context.Context, name string, answer func(control.Stat
 		}
 		var raised *component.Raised
 		if errors.As(err, &raised) {
-			log.Warn("a request failed", "request", name, "err", err, "place", raised.Place, "stack", raised.Stack)
+			log.Warn("a request failed", attributesOf(name, raised)...)
 		}
 		r, _ := q.member.of.Manifest.Request(name)
 		answer(control.Running, requestError(r, err))
 	}, func() {
 		log.Warn("a handler has answered a request twice: its first answer counts", "request", name)
 	})
+}
+
+func attributesOf(name string, e *component.Raised) []any {
+	list := []any{"err", e, "request", name}
+	if e.Place != "" {
+		list = append(list, "place", e.Place)
+	}
+	if e.Stack != "" {
+		list = append(list, "stack", e.Stack)
+	}
+	return list
 }
 
 // settle fills the answer from what came.

@@ -22,8 +22,7 @@ type setLR struct {
 	More  map[string]int `json:"more,omitempty"`
 	Text  string         `json:"text,omitempty"`
 	Any   any            `json:"any,omitempty"`
-	inner int
-	Left  int `json:"-"`
+	Left  int            `json:"-"`
 }
 
 var lr = hostabi.Request{Name: "set_lr", Args: hostabi.RequestArgs[setLR]()}
