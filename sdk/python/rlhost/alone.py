@@ -10,7 +10,7 @@ import numpy
 from gymnasium.vector.utils import batch_space
 
 from . import _native
-from .vector import VecError, VectorEnv, _leaves
+from .vector import VecError, VectorEnv, in_space, leaves
 
 _RECEIVE, _ANNOUNCE = 3, 0x100  # of the host's package vector
 _HERE, _IN_STEP, _FAILED = 0, 1, 2
@@ -74,7 +74,7 @@ class AloneVectorEnv(VectorEnv):
         """Begins a step of each of these environments, in their order: by default of all that the last recv or reset has returned."""
         ids = self._last if env_id is None else numpy.atleast_1d(numpy.asarray(env_id))
         self._check(ids)
-        for column, start, given in zip(self._actions[0], self._starts, _leaves(actions), strict=True):
+        for column, start, given in zip(self._actions[0], self._starts, leaves(actions), strict=True):
             column[ids] = numpy.reshape(given if start is None else given - start, (len(ids), *column.shape[1:]))
         self._to_step[(self._place + numpy.arange(len(ids))) % self.num_envs] = ids
         self._requests.put(bytes(_native.Message(slot=_native.LINK_ENV_STEP, t=self._place, split=len(ids))))
@@ -112,17 +112,22 @@ class AloneVectorEnv(VectorEnv):
         self._states[ids] = _HERE
         neighbours = int(ids[-1] - ids[0]) == len(ids) - 1 and bool((numpy.diff(ids) == 1).all())
         some: Any = slice(int(ids[0]), int(ids[-1]) + 1) if neighbours else ids
-        reward, terminated, truncated = (self._kept(x[some]) if neighbours else x[some] for x in self._results[0])
-        info: dict[str, Any] = {"env_id": ids, **{name: self._kept(x[some]) for name, x in self._infos[0]}}
+        copy = self._copy and neighbours  # others are copies by now
+
+        def of(x: numpy.ndarray) -> Any:
+            return x[some].copy() if copy else x[some]
+
+        def observed(columns: list[numpy.ndarray]) -> Any:
+            return in_space(self._batch_space, [x[some] for x in columns], copy)
+
+        reward, terminated, truncated = map(of, self._results[0])
+        info: dict[str, Any] = {"env_id": ids, **{name: of(x) for name, x in self._infos[0]}}
         if ended and self._same_step:
-            info["final_obs"], info["_final_obs"] = self._batch([x[some] for x in self._final]), terminated | truncated
-        masks = [self._kept(x[some]) for x in self._masks[1]]
+            info["final_obs"], info["_final_obs"] = observed(self._final), terminated | truncated
+        masks = [of(x) for x in self._masks[1]]
         if masks:
             info["action_mask"] = masks[0] if len(masks) == 1 else tuple(masks)
-        return self._batch([x[some] for x in self._obs[1]]), reward, terminated, truncated, info
-
-    def _batch(self, columns: list[numpy.ndarray]) -> Any:
-        return self._in_space(self._batch_space, columns)
+        return observed(self._obs[1]), reward, terminated, truncated, info
 
     def step(self, actions: Any, env_id: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """send, then recv: the environments that it returns may be others."""

@@ -105,7 +105,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._same_step, self._row = autoreset == "same_step", ready["row"]
-        self._starts = [_start(leaf) for leaf in _leaves(self.single_action_space)]
+        self._starts = [_start(leaf) for leaf in leaves(self.single_action_space)]
         self._plain = len(self._starts) == 1 and self._starts[0] is None and self._actions[0][0].shape == self.action_space.shape
         self._waiting = False
 
@@ -243,7 +243,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if self._plain and isinstance(actions, numpy.ndarray):
             into[0][...] = actions
         else:
-            for column, start, given in zip(into, self._starts, _leaves(actions), strict=True):
+            for column, start, given in zip(into, self._starts, leaves(actions), strict=True):
                 column[...] = numpy.reshape(given if start is None else given - start, column.shape)
         self._ask(_LINK_STEP, 0)
 
@@ -352,14 +352,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return x.copy() if self._copy else x
 
     def _observed(self, columns: list[numpy.ndarray]) -> Any:
-        return self._in_space(self.observation_space, columns)
-
-    def _in_space(self, space: spaces.Space[Any], columns: list[numpy.ndarray]) -> Any:
-        """Columns as a batch of a space has them."""
-        first = columns[0]
-        if first.dtype == space.dtype and first.shape == space.shape:  # the common case, a Box of f32
-            return first.copy() if self._copy else first
-        return _gathered(space, iter(columns), self._copy)
+        return in_space(self.observation_space, columns, self._copy)
 
     def _ask(self, slot: int, kind: int) -> None:
         self._put(_STEP if slot == _LINK_STEP else bytes(_native.Message(slot=slot, kind=kind)))
@@ -417,18 +410,26 @@ def _start(space: spaces.Space[Any]) -> Any:
     return space.start if isinstance(space, spaces.MultiDiscrete) and common_start(space) is None else None
 
 
-def _leaves(actions: Any) -> Iterator[Any]:
+def leaves(actions: Any) -> Iterator[Any]:
     """The parts of a batch of actions, or of a space, in the order of the space."""
     if isinstance(actions, spaces.Tuple):
         actions = actions.spaces
     if isinstance(actions, Mapping):
         for part in actions.values():
-            yield from _leaves(part)
+            yield from leaves(part)
     elif isinstance(actions, tuple):
         for part in actions:
-            yield from _leaves(part)
+            yield from leaves(part)
     else:
         yield actions
+
+
+def in_space(space: spaces.Space[Any], columns: list[numpy.ndarray], copy: bool) -> Any:
+    """Columns as a batch of a space has them."""
+    first = columns[0]
+    if first.dtype == space.dtype and first.shape == space.shape:  # the common case, a Box of f32
+        return first.copy() if copy else first
+    return _gathered(space, iter(columns), copy)
 
 
 def _gathered(space: spaces.Space[Any], columns: Iterator[numpy.ndarray], copy: bool) -> Any:

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import gymnasium
+import made
 import numpy
 import threaded_envs
 
@@ -66,6 +67,23 @@ class AloneTest(unittest.TestCase):
         lock.close()
         alone.close()
 
+    def test_dicts_and_masks_are_of_the_environments_of_the_batch(self):
+        venv = self.make(made.Warm, 4, batch_size=2, workers=2)
+        first, _ = venv.reset(seed=5)
+        venv.async_reset(seed=5)
+        for _ in range(2):
+            obs, *_, info = venv.recv()
+            for k, i in enumerate(info["env_id"]):
+                numpy.testing.assert_array_equal(obs["room"]["off"][k], first["room"]["off"][i])
+            self.assertEqual((obs["season"].tolist(), obs["season"].dtype), ([1, 1], first["season"].dtype))
+        taxi = self.make("Taxi-v4", 4, batch_size=2)
+        first, every = taxi.reset(seed=5)
+        taxi.async_reset(seed=5)
+        for _ in range(2):
+            obs, *_, info = taxi.recv()
+            self.assertEqual(obs.tolist(), first[info["env_id"]].tolist())
+            numpy.testing.assert_array_equal(info["action_mask"], every["action_mask"][info["env_id"]])
+
     def test_none_waits_for_a_slow_one(self):
         venv, file = self.held(6, 2, workers=2, threads=2)
         venv.reset(seed=1)
@@ -87,10 +105,10 @@ class AloneTest(unittest.TestCase):
             venv = self.make(use, 5, batch_size=2)
             venv.async_reset(seed=1)
             order = []
+            *_, info = venv.recv()
             for _ in range(50):
-                *_, info = venv.recv()
                 order += info["env_id"].tolist()
-                venv.send(numpy.zeros(2, int))
+                *_, info = venv.step(numpy.zeros(2, int))
             self.assertEqual(order, [k % 5 for k in range(100)])
 
     def test_misuse_is_named(self):
