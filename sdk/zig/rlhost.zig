@@ -110,16 +110,12 @@ pub const Space = struct {
         return other;
     }
     fn elements(comptime space: Space) usize {
-        var n: usize = 1;
-        switch (space.kind) {
-            .box, .image => for (space.numbers) |dim| {
-                n *= dim;
-            },
-            .discrete => {},
-            .multi_discrete => n = space.numbers.len,
-            .multi_binary => n = space.numbers[0],
-        }
-        return n;
+        return switch (space.kind) {
+            .box, .image => @reduce(.Mul, @as(@Vector(space.numbers.len, usize), space.numbers[0..space.numbers.len].*)),
+            .discrete => 1,
+            .multi_discrete => space.numbers.len,
+            .multi_binary => space.numbers[0],
+        };
     }
 };
 
@@ -273,9 +269,8 @@ pub const tanh = c.rl_guest_tanh;
 // What made the module, for the words of messages: an export, which the linker makes of no function of Zig's by itself.
 comptime {
     asm (
-        \\.globl rl_sdk_zig
-        \\.type rl_sdk_zig,@function
         \\.section .text.rl_sdk_zig,"",@
+        \\.globl rl_sdk_zig
         \\rl_sdk_zig:
         \\.functype rl_sdk_zig () -> ()
         \\end_function
@@ -304,25 +299,19 @@ fn Guest(comptime Env: type) type {
             c.rl_guest_env(Env.name, @sizeOf(Env), setup, reset, step);
             spaces(0, Env.obs);
             spaces(1, Env.action);
-            if (@hasDecl(Env, "limit")) c.rl_guest_limit(Env.limit);
-            if (@hasDecl(Env, "max_envs")) c.rl_guest_max_envs(Env.max_envs);
-            if (@hasDecl(Env, "dt")) c.rl_guest_dt(Env.dt);
-            if (@hasDecl(Env, "lanes")) c.rl_guest_lanes(lanes);
-            if (@hasDecl(Env, "agent_names")) c.rl_guest_agent_names(Env.agent_names);
+            inline for (.{ "limit", "max_envs", "dt", "lanes", "agent_names", "params" }) |name|
+                if (@hasDecl(Env, name)) @field(c, "rl_guest_" ++ name)(@field(Env, name));
             if (@hasDecl(Env, "reset_infos")) inline for (Env.reset_infos) |info| c.rl_guest_reset_info(info);
             if (agents > 1) c.rl_guest_agents(agents, if (@hasDecl(Env, "respawn") and Env.respawn) 2 else @intFromBool(@hasDecl(Env, "apart") and Env.apart));
             if (@hasDecl(Env, "discounted") and Env.discounted) c.rl_guest_discount();
-            if (@hasDecl(Env, "params")) c.rl_guest_params(Env.params);
             if (@hasDecl(Env, "infos")) inline for (comptime std.meta.fieldNames(@TypeOf(Env.infos))) |field|
                 c.rl_guest_info(field, @backingInt(@field(Env.infos, field)));
             if (@hasDecl(Env, "args")) inline for (comptime std.meta.fieldNames(@TypeOf(Env.args))) |field| {
                 const a: Arg = @field(Env.args, field);
                 c.rl_guest_argument(field, @backingInt(a.kind), a.value, a.doc, a.min, a.max, a.choices, a.affects_spaces);
             };
-            if (@hasDecl(Env, "mask")) c.rl_guest_use_mask(mask);
-            if (@hasDecl(Env, "active")) c.rl_guest_use_active(active);
-            if (@hasDecl(Env, "render")) c.rl_guest_use_render(render);
-            if (@hasDecl(Env, "drop")) c.rl_guest_use_drop(drop);
+            inline for (.{ "mask", "active", "render", "drop" }) |name|
+                if (@hasDecl(Env, name)) @field(c, "rl_guest_use_" ++ name)(@field(@This(), name));
             if (@hasDecl(Env, "save")) c.rl_guest_use_save(if (@hasDecl(Env, "state_version")) Env.state_version else 0, Env.save_bytes, save, load);
             if (!several_obs and !several_actions and agents == 1) c.rl_guest_use_many(many);
             if (@hasDecl(Env, "describe")) Env.describe(.{ .handle = config });
@@ -347,15 +336,8 @@ fn Guest(comptime Env: type) type {
         }
 
         fn code(comptime Element: type) u32 {
-            return switch (Element) {
-                u8 => c.types.U8,
-                i8 => c.types.I8,
-                i16 => c.types.I16,
-                i32 => c.types.I32,
-                i64 => c.types.I64,
-                f32 => c.types.F32,
-                else => @compileError("elements are of u8, i8, i16, i32, i64 or f32"),
-            };
+            const name = comptime [1]u8{std.ascii.toUpper(@typeName(Element)[0])} ++ @typeName(Element)[1..];
+            return if (@hasDecl(c.types, name)) @field(c.types, name) else @compileError("elements are of u8, i8, i16, i32, i64 or f32");
         }
 
         inline fn self(env: *anyopaque) *Env {
@@ -471,15 +453,11 @@ fn Guest(comptime Env: type) type {
             return n;
         }
         fn values(comptime s: Space) usize {
-            var n: usize = 0;
-            switch (s.kind) {
-                .box, .image => {},
-                .multi_binary => n = 2 * s.numbers[0],
-                .discrete, .multi_discrete => for (s.numbers) |k| {
-                    n += k;
-                },
-            }
-            return n;
+            return switch (s.kind) {
+                .box, .image => 0,
+                .multi_binary => 2 * s.numbers[0],
+                .discrete, .multi_discrete => @reduce(.Add, @as(@Vector(s.numbers.len, usize), s.numbers[0..s.numbers.len].*)),
+            };
         }
         fn active(env: *anyopaque, acts: [*]u8) callconv(.c) void {
             call("active", env, .{acts[0..agents]});
