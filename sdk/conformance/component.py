@@ -5,19 +5,19 @@ environments, are not in it.
 """
 
 import collections
+import ctypes
 import dataclasses
-import struct
 import time
 
 import numpy as np
 
 from description import Refused
 from guest import Failed, Fault, Guest
-from manifest import BINDING, BLOCKS, MESSAGE, OPTIONAL, TYPES, WRITE, Manifest
+from manifest import BINDING, MESSAGE, TYPES, Manifest
+from page import COMPONENT as abi
+from page import ENV
 
-ARGUMENT, NO_MEMORY, STATE, UNSUPPORTED, DENIED = -1, -2, -3, -4, -10
-SENT, PARKED, DROPPED = 0, 1, 2
-COUNTER, GAUGE, HISTOGRAM = 1, 2, 3
+IDENTITY = abi.records["identity"]
 MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES, MAX_RESTARTS = 4096, 64, 256, 64, 3
 # Payloads that name a block, and the payload with which it must have come.
 CARRY = {"trajectory": "trajectory"} | {asked: asked for asked in ("act_request", "reset_request", "reward_request", "observe_request")} | {
@@ -107,12 +107,8 @@ def text_of(value):
 class Component(Guest):
     """A component in an instance of a module."""
 
-    kind, candidates, module = "component", ("rl_component_v1rc",), "rl_component"
-    required = {"rl_alloc": 2, "rl_free": -2, "rl_configure": 2, "rl_manifest": 2, "rl_start": 2, "rl_slot": 2}
-    optional = Guest.optional | {"rl_timer": 1, "rl_pause": 0, "rl_resume": 0, "rl_snapshot": 2, "rl_restore": 2, "rl_stop": 0, "rl_request": 4}
-    imports = {"emit": (None, "i32 i32 -> i32"), "lease": (None, "i32 -> i32"), "release": (None, "i32 -> i32"), "column": (None, "i32 i32 i32 i32 i32 -> i32"),
-               "timer": (None, "i64 i64 -> i32"), "cancel": (None, "i32 -> i32"), "declare": ("metric", "i32 i32 i32 -> i32"), "report": ("metric", "i32 f64 -> "),
-               "stop": ("stop", "i32 -> i32"), "log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32")}
+    kind, candidates, page, module = "component", ("rl_component_v1rc",), abi, "rl_component"
+    capabilities = {"declare": "metric", "report": "metric", "stop": "stop", "log": "log", "log_enabled": "log"}
 
     def __init__(self, wasm, table=None, grants=()):
         super().__init__(wasm, grants)
@@ -140,7 +136,7 @@ class Component(Guest):
         self.run = run
         for slot, columns in zip(self.manifest.slots, self.manifest.columns):
             for c in columns:
-                if c.flags & WRITE and c.name not in run.writes.get(slot.name, ()):
+                if c.flags & abi.COLUMN_WRITE and c.name not in run.writes.get(slot.name, ()):
                     raise Fault(f"slot {slot.name} may not write {c.name}: no wire grants it")
         self.begin()
 
@@ -148,7 +144,8 @@ class Component(Guest):
         """Starts a fresh instance, from the state that another one has given."""
         self.random = np.random.default_rng(self.run.seed)
         name = self.run.name.encode()
-        identity = struct.pack("<IIIIQII4I", 48, self.run.index, self.run.count, self.run.synchronous, self.run.seed, 48, len(name), *[0] * 4) + name
+        size = ctypes.sizeof(IDENTITY)
+        identity = bytes(IDENTITY(size, self.run.index, self.run.count, self.run.synchronous, self.run.seed, size, len(name))) + name
         self.status("rl_start", self.put(identity), len(identity))
         if self.state is not None and "rl_restore" in self.exports:
             self.status("rl_restore", self.put(self.state), len(self.state))
@@ -237,8 +234,8 @@ class Component(Guest):
 
     def call_slot(self, slot, m, named):
         columns = self.bind(named) if named and self.looks(slot) else 0
-        record = MESSAGE[0].pack(self.current, columns, m.t, m.split, m.policy_version, *m.inline, m.kind, 0, m.sender + 1, *[0] * 4)
-        self.write(self.message_at, record.ljust(self.manifest.h.message_bytes, b"\0"))
+        record = MESSAGE(self.current, columns, m.t, m.split, m.policy_version, tuple(m.inline), m.kind, 0, m.sender + 1)
+        self.write(self.message_at, bytes(record).ljust(self.manifest.h.message_bytes, b"\0"))
         self.status("rl_slot", slot, self.message_at)
         if self.request:
             raise Fault("rl_slot did not answer the request")
@@ -266,7 +263,7 @@ class Component(Guest):
     # Blocks.
 
     def looks(self, slot):
-        return self.manifest.columns[slot] or self.manifest.slots[slot].flags & BLOCKS
+        return self.manifest.columns[slot] or self.manifest.slots[slot].flags & abi.PORT_BLOCKS
 
     def bind(self, named):
         """Copies a block into the guest, and writes the bindings of its slot's columns. A leased block stays as it is."""
@@ -278,11 +275,11 @@ class Component(Guest):
         each = self.manifest.h.binding_bytes
         for i, c in enumerate(self.manifest.columns[named.slot]):
             there = block.columns.get(c.name)
-            if not there and not c.flags & OPTIONAL:
+            if not there and not c.flags & abi.COLUMN_OPTIONAL:
                 raise Ended(f"the block has no column {c.name}")
             if there and c.dtype not in (0, there[0]):
                 raise Ended(f"the column {c.name} has the type {there[0]}, want {c.dtype}")
-            record = self.binding(named, c.name, c.flags & WRITE) if there else b""
+            record = self.binding(named, c.name, c.flags & abi.COLUMN_WRITE) if there else b""
             self.write(self.bindings_at + i * each, record.ljust(each, b"\0"))
         return self.bindings_at
 
@@ -291,8 +288,8 @@ class Component(Guest):
         size = np.dtype(TYPES[dtype]).itemsize
         if write:
             named.written.add(name)
-        return BINDING[0].pack(self.windows[id(named.block)] + at, size * elems * agents * envs if rows > 1 else 0, size * elems * agents, size * elems if agents > 1 else 0,
-                               size, rows, size, envs, agents, elems, dtype, bool(write), 0, *[0] * 5)
+        return bytes(BINDING(self.windows[id(named.block)] + at, size * elems * agents * envs if rows > 1 else 0, size * elems * agents, size * elems if agents > 1 else 0,
+                               size, rows, size, envs, agents, elems, dtype, bool(write)))
 
     def put_back(self, named):
         """Puts what the guest has written into the block, once."""
@@ -309,9 +306,9 @@ class Component(Guest):
     def on_lease(self, token):
         named = self.tokens.get(token)
         if not named:
-            return ARGUMENT
+            return ENV.STATUS_ARGUMENT
         if self.manifest.slots[named.slot].payload in ANSWERS.values():
-            return STATE
+            return ENV.STATUS_STATE
         if sum(n.leases for n in self.tokens.values()) == MAX_LEASES:
             raise Fault(f"the guest leases more than {MAX_LEASES} blocks")
         named.leases += 1
@@ -320,22 +317,22 @@ class Component(Guest):
     def on_release(self, token):
         named = self.tokens.get(token)
         if not named or not named.leases:
-            return ARGUMENT
+            return ENV.STATUS_ARGUMENT
         named.leases -= 1
         self.forget(token)
         return 0
 
     def on_column(self, token, at, n, access, to):
         named, name = self.tokens.get(token), self.peek(at, n)
-        if not named or not name or access not in (0, WRITE) or self.peek(to, self.manifest.h.binding_bytes) is None:
-            return ARGUMENT
+        if not named or not name or access not in (0, abi.COLUMN_WRITE) or self.peek(to, self.manifest.h.binding_bytes) is None:
+            return ENV.STATUS_ARGUMENT
         if not self.looks(named.slot) or access and named.over:
-            return STATE
+            return ENV.STATUS_STATE
         name = name.decode(errors="replace")
         if name not in named.block.columns:
-            return UNSUPPORTED
+            return ENV.STATUS_UNSUPPORTED
         if access and name not in self.run.writes.get(self.manifest.slots[named.slot].name, ()):
-            return DENIED
+            return ENV.STATUS_DENIED
         return self.write(to, self.binding(named, name, access).ljust(self.manifest.h.binding_bytes, b"\0"))
 
     # What it sends, counts and asks for.
@@ -343,26 +340,26 @@ class Component(Guest):
     def on_emit(self, signal, at):
         raw = self.peek(at, self.manifest.h.message_bytes)
         if raw is None or not 0 <= signal < len(self.manifest.signals):
-            return ARGUMENT
-        m, port = MESSAGE[1](*MESSAGE[0].unpack_from(raw)), self.manifest.signals[signal]
+            return ENV.STATUS_ARGUMENT
+        m, port = MESSAGE.from_buffer_copy(raw), self.manifest.signals[signal]
         if port.payload in ANSWERS:
             return self.reply(port, m)
         named = self.tokens.get(m.block)
         came = named and self.manifest.slots[named.slot].payload
         if bool(m.block) != bool(named) or m.sender > 1 << 16 or port.payload in CARRY and came != CARRY[port.payload]:
-            return ARGUMENT
+            return ENV.STATUS_ARGUMENT
         if self.emits == MAX_EMITS:
-            return STATE
+            return ENV.STATUS_STATE
         self.emits += 1
         if named:
             self.put_back(named)
         sender = m.sender - 1 if m.sender else self.run.id
-        return self.deliver(port.name, Message(named and named.block, m.t, m.split, m.policy_version, m.kind, sender, (m.inline0, m.inline1)))
+        return self.deliver(port.name, Message(named and named.block, m.t, m.split, m.policy_version, m.kind, sender, tuple(m.inline_)))
 
     def reply(self, port, m):
         """Sends the answer to the request that is handled: the request itself, but for the version."""
         if not self.request or m.block != self.current:
-            return STATE
+            return ENV.STATUS_STATE
         self.put_back(self.tokens[self.current])
         answer, self.request = dataclasses.replace(self.request, policy_version=m.policy_version), None
         return self.deliver(port.name, answer)
@@ -370,48 +367,48 @@ class Component(Guest):
     def deliver(self, signal, message):
         receiver = self.receivers.get(signal)
         if not receiver:
-            return DROPPED
+            return abi.OUTCOME_DROPPED
         if receiver.full():
             self.parked.append((receiver, message))
-            return PARKED
+            return abi.OUTCOME_PARKED
         receiver.put(message)
-        return SENT
+        return abi.OUTCOME_SENT
 
     def on_timer(self, after, every):
         if after < 0 or every < 0 or "rl_timer" not in self.exports:
-            return ARGUMENT
+            return ENV.STATUS_ARGUMENT
         if len(self.timers) == MAX_TIMERS:
-            return NO_MEMORY
+            return ENV.STATUS_MEMORY
         self.last_timer += 1
         self.timers[self.last_timer] = time.monotonic_ns() + after, every
         return self.last_timer
 
     def on_cancel(self, timer):
-        return 0 if self.timers.pop(timer, None) else STATE
+        return 0 if self.timers.pop(timer, None) else ENV.STATUS_STATE
 
     def on_declare(self, kind, at, n):
         name = (self.peek(at, n) if 0 < n <= 128 else None) or b" "
         metric = name.decode(errors="replace"), kind
-        if kind not in (COUNTER, GAUGE, HISTOGRAM) or not metric[0].isprintable() or " " in metric[0]:
-            return ARGUMENT
+        if kind not in (abi.METRIC_COUNTER, abi.METRIC_GAUGE, abi.METRIC_HISTOGRAM) or not metric[0].isprintable() or " " in metric[0]:
+            return ENV.STATUS_ARGUMENT
         if metric[0].startswith(("learner/", "charts/")):
-            return DENIED
+            return ENV.STATUS_DENIED
         for number, (known, _) in enumerate(self.metrics):
             if known == metric:
                 return number
         if len(self.metrics) == MAX_METRICS:
-            return NO_MEMORY
+            return ENV.STATUS_MEMORY
         self.metrics.append((metric, []))
         return len(self.metrics) - 1
 
     def on_report(self, number, value):
         if 0 <= number < len(self.metrics):
             (_, kind), values = self.metrics[number]
-            if kind != COUNTER or 0 <= value < float("inf"):
+            if kind != abi.METRIC_COUNTER or 0 <= value < float("inf"):
                 values.append(value)
 
     def on_stop(self, reason):
         if not 0 <= reason <= 3:
-            return ARGUMENT
+            return ENV.STATUS_ARGUMENT
         self.stops.append(reason)
         return 0

@@ -18,7 +18,7 @@ func TestConformance_ASecondHostRunsTheSets(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import numpy, wasmtime").CombinedOutput(); err != nil {
 		t.Skipf("run make tools: %v %s", err, out)
 	}
-	testkit.Reads(t, "*.py", "../../hostabi/conformance/*", "../../hostabi/conformance/component/*")
+	testkit.Reads(t, "*.py", "../../docs/reference/env-abi.md", "../../docs/reference/component-abi.md", "../../hostabi/conformance/*", "../../hostabi/conformance/component/*")
 	for _, set := range []string{"run.py", "run_components.py"} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

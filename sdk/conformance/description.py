@@ -1,7 +1,8 @@
 """What descriptions of environments and of components have in common: records, strings, and what is read first."""
 
-import collections
-import struct
+import ctypes
+
+from page import blank
 
 MAX_TENSORS, MAX_ELEMS, MAX_BYTES = 1024, 1 << 24, 1 << 20
 
@@ -23,15 +24,6 @@ def must(holds, text):
         raise Refused(text)
 
 
-def record(layout, fields):
-    """A kind of records: their bytes, and the names of their fields."""
-    return struct.Struct("<" + layout), collections.namedtuple("Record", fields)
-
-
-def numbered(name, n):
-    return " ".join(f"{name}{i}" for i in range(n))
-
-
 class Description:
     """What a guest says about itself: the major version and the needs are read first, then all else."""
 
@@ -39,9 +31,8 @@ class Description:
     features = 0  # that this host runs
 
     def __init__(self, blob):
-        layout, fields = self.head
         must(len(blob) >= 24, f"a head of {len(blob)} bytes")
-        h = fields(*layout.unpack(blob[:layout.size].ljust(layout.size, b"\0")))
+        h = self.head.from_buffer_copy(blob.ljust(ctypes.sizeof(self.head), b"\0"))
         must(h.abi_major > 0, f"ABI {h.abi_major}.{h.abi_minor}, which there never was")
         if h.abi_major > 1:
             raise TooOld(f"the guest needs ABI {h.abi_major}.{h.abi_minor}")
@@ -57,16 +48,17 @@ class Description:
     def read(self, blob, h):
         """Reads the head and the strings; subclasses go on."""
         self.blob, self.h = blob, h
-        must(self.head[0].size <= h.size <= min(4096, len(blob)) and h.size % 4 == 0, f"a head of {h.size} bytes")
+        must(ctypes.sizeof(self.head) <= h.size <= min(4096, len(blob)) and h.size % 4 == 0, f"a head of {h.size} bytes")
+        must(blank(h), "the head has reserved bytes that are not 0")
         must(h.strings_at >= h.size and 0 < h.strings_len <= len(blob) - h.strings_at, "the strings end outside the description")
         self.strings = blob[h.strings_at:h.strings_at + h.strings_len]
         must(self.strings[0] == 0 and self.strings[-1] == 0, "the strings do not begin and end with a NUL")
 
     def records(self, kind, at, each, n, name, multiple=4):
         """The records at a place, each of so many bytes, of which the known ones are read."""
-        must(kind[0].size <= each <= 4096 and each % multiple == 0, f"{name}_bytes is {each}")
+        must(ctypes.sizeof(kind) <= each <= 4096 and each % multiple == 0, f"{name}_bytes is {each}")
         must(n * each <= len(self.blob) - at, f"{n} records of {name} end outside the description")
-        return [kind[1](*kind[0].unpack_from(self.blob, at + i * each)) for i in range(n)]
+        return [kind.from_buffer_copy(self.blob, at + i * each) for i in range(n)]
 
     def string(self, at):
         must(at < len(self.strings), "a string lies outside the table")

@@ -5,6 +5,7 @@
 //	python sdk/conformance/run.py mask box    # some cases
 //	python sdk/conformance/run_components.py  # the set of hostabi/conformance/component
 //
-// guest.py is an instance of a module and description.py what descriptions share. spec.py and env.py read and run
+// page.py reads the numbers, records and signatures out of the pages' tables, so that none is written a second time. guest.py is an
+// instance of a module and description.py what descriptions share. spec.py and env.py read and run
 // environments, manifest.py and component.py components.
 package conformance

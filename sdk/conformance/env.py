@@ -8,20 +8,17 @@ import numpy as np
 
 from description import MAX_BYTES, Refused, must
 from guest import Failed, Fault, Guest
-from spec import (ACTION, ACTIVE, AT_T1, CHW, DISCOUNT, EPISODE, FEATURES, FINAL, HWC, INFO, MASK, NO_TIME, OBSERVATION, RESET_INFO, RESET_PARAM, REWARD, SAME_STEP,
-                  TERMINATED, TRUNCATED, U8, Spec)
+from page import ENV as abi
+from spec import FEATURES, IMAGE, Spec
 
 
 class Env(Guest):
     """A batch of environments of a module, in one instance."""
 
-    kind, candidates, module, features = "env", ("rl_abi_v1rc", "rl_abi_v1"), "rl", FEATURES
-    required = {"rl_describe": 4, "rl_alloc": 2, "rl_free": -2, "rl_create": 4, "rl_bind": 3, "rl_reset": 4, "rl_step": 2}
-    optional = Guest.optional | {"rl_step_range": 4, "rl_render": 5, "rl_save": 4, "rl_load": 4, "rl_destroy": 1, "rl_current_env": 0, "rl_current_agent": 0}
-    imports = {"log": ("log", "i32 i32 i32 -> "), "log_enabled": ("log", "i32 -> i32"), "metric_env": ("metric", "i32 i32 i32 f64 i32 -> "),
-               "clock_ns": ("clock", " -> i64")}
+    kind, candidates, page, module, features = "env", ("rl_abi_v1rc", "rl_abi_v1"), abi, "rl", FEATURES
+    capabilities = {"log": "log", "log_enabled": "log", "metric_env": "metric", "clock_ns": "clock"}
 
-    def __init__(self, wasm, args=None, grants=(), envs=2, mode=SAME_STEP, steps=4, params=None):
+    def __init__(self, wasm, args=None, grants=(), envs=2, mode=abi.AUTORESET_SAME_STEP, steps=4, params=None):
         super().__init__(wasm, grants)
         self.n, self.mode, self.steps, self.params, self.metrics, self.streams = envs, mode, steps, params or {}, {}, {}
         names = {e.name for e in self.compiled.exports}
@@ -44,7 +41,7 @@ class Env(Guest):
 
     def on_metric_env(self, env, at, n, value, gather):
         name = self.peek(at, n) if 0 < n <= 128 else None
-        if name and 0 <= env < self.n and gather in (0, *(1 << bit for bit in range(13, 17))) and (name in self.metrics or len(self.metrics) < 256):
+        if name and 0 <= env < self.n and gather in (0, abi.TENSOR_SUM, abi.TENSOR_MEAN, abi.TENSOR_MAX, abi.TENSOR_MIN) and (name in self.metrics or len(self.metrics) < 256):
             self.metrics.setdefault(name, {})[env] = value, gather
 
     def describe(self, config):
@@ -69,9 +66,9 @@ class Env(Guest):
             if not t.bound:
                 block.append([0] * 6)
                 continue
-            size, dense = t.dtype.itemsize, t.d.flags & (HWC | CHW) or t.d.dtype == U8 and t.d.rank == 3
-            rows = 1 if t.d.flags & NO_TIME else self.steps + (t.d.flags & AT_T1 > 0)
-            if self.spec.h.caps & 1 and not dense:  # [time][elem][env][agent]
+            size, dense = t.dtype.itemsize, t.d.flags & IMAGE or t.d.dtype == abi.U8 and t.d.rank == 3
+            rows = 1 if t.d.flags & abi.TENSOR_NO_TIME else self.steps + (t.d.flags & abi.TENSOR_AT_T1 > 0)
+            if self.spec.h.caps & abi.CAP_STRIDES and not dense:  # [time][elem][env][agent]
                 agent, env, elem = size, size * t.agents, size * t.agents * self.n
                 time = elem * t.elems
             else:  # [time][env][agent][elem], with a gap behind each environment
@@ -82,7 +79,7 @@ class Env(Guest):
                 continue
             at = self.alloc(time * rows, 64)
             self.write(at, b"\xff" * (time * rows))
-            block.append([at, time if rows > 1 or not t.d.flags & NO_TIME else 0, env, agent if t.agents > 1 else 0, elem, rows])
+            block.append([at, time if rows > 1 or not t.d.flags & abi.TENSOR_NO_TIME else 0, env, agent if t.agents > 1 else 0, elem, rows])
         return block
 
     def bind(self):
@@ -90,7 +87,7 @@ class Env(Guest):
         each = self.spec.h.binding_bytes
         aligns = [t.dtype.itemsize if t.bound else 0 for t in self.spec.tensors]
         record = b"".join(struct.pack("<7I", *place, align).ljust(each, b"\0") for place, align in zip(self.blocks[self.now], aligns))
-        for k, t in self.of(RESET_PARAM):
+        for k, t in self.of("reset_param"):
             self.view(k)[:] = self.params.get(t.path, np.nan)
         self.status("rl_bind", self.batch, self.put(record), len(self.spec.tensors))
 
@@ -101,7 +98,7 @@ class Env(Guest):
         return np.ndarray((rows, self.n, t.agents, t.elems), t.dtype, memory, at, (time, env, agent, elem))
 
     def of(self, role, group=None):
-        return [(k, t) for k, t in enumerate(self.spec.tensors) if t.d.role == role and t.bound and group in (None, t.d.group)]
+        return [(k, t) for k, t in enumerate(self.spec.tensors) if t.kind == role and t.bound and group in (None, t.d.group)]
 
     def reset(self, mask=None, seeds=None):
         for e, seed in enumerate(seeds or ()):
@@ -119,10 +116,10 @@ class Env(Guest):
         if self.t == self.steps:  # the last row is the first of the next block
             last, self.now, self.t = self.now, 1 - self.now, 0
             for k, t in enumerate(self.spec.tensors):
-                if t.role and t.d.flags & AT_T1:
+                if t.role and t.d.flags & abi.TENSOR_AT_T1:
                     self.view(k)[0] = self.view(k, last)[self.steps]
             self.bind()
-        for k, t in self.of(ACTION):
+        for k, t in self.of("action"):
             self.view(k)[self.t] = values(t)
 
     def step(self):
@@ -136,35 +133,35 @@ class Env(Guest):
             else:
                 self.status("rl_step", self.batch, t)
         except Failed as e:
-            raise Failed(f"{e}{self.outside(t)}" if e.status == -7 else str(e), e.status) from None
+            raise Failed(f"action outside its space: {self.outside(t)}", e.status) if e.status == abi.STATUS_ACTION else e from None
         self.t += 1
         played = np.zeros(self.n, bool)
         for g, running in enumerate(self.running):
-            reward, term, trunc = (self.view(self.of(role, g)[0][0])[t, :, :, 0] for role in (REWARD, TERMINATED, TRUNCATED))
+            reward, term, trunc = (self.view(self.of(role, g)[0][0])[t, :, :, 0] for role in ("reward", "terminated", "truncated"))
             self.finite("reward", reward)
             self.flag("terminated", term)
             self.flag("truncated", trunc)
-            active = self.of(ACTIVE, g)
+            active = self.of("active", g)
             running |= self.view(active[0][0])[t, :, :, 0] > 0 if active else True
             played |= running.any(1)
             ends.append(running & ((term | trunc) > 0))
             running &= ~ends[g]
             out.append((reward.copy(), term.copy(), trunc & (1 - term)))  # where both are set terminated counts
-            if any(not ((0 <= self.view(k)[t]) & (self.view(k)[t] <= 1)).all() for k, _ in self.of(DISCOUNT, g)):
+            if any(not ((0 <= self.view(k)[t]) & (self.view(k)[t] <= 1)).all() for k, _ in self.of("discount", g)):
                 raise Fault("discount is outside of 0 to 1")
         over = played & ~np.any([r.any(1) for r in self.running], 0)
-        for k, x in self.of(FINAL) if self.mode == SAME_STEP else ():
-            self.finite("last observation, final_obs,", self.view(k)[0][ends[x.d.group] if x.d.flags & 1 else ends[x.d.group].all(1)[:, None]])
-        for k, x in self.of(INFO):
-            self.finite(f'info "{x.path}"', self.view(k)[t][over if x.d.flags & EPISODE else slice(None)])
-        self.check_row(self.t, np.ones(self.n, bool), over if self.mode != SAME_STEP else ~over & over)
-        if self.mode == SAME_STEP:
+        for k, x in self.of("final_observation") if self.mode == abi.AUTORESET_SAME_STEP else ():
+            self.finite("last observation, final_obs,", self.view(k)[0][ends[x.d.group] if x.d.flags & abi.TENSOR_PER_AGENT else ends[x.d.group].all(1)[:, None]])
+        for k, x in self.of("info"):
+            self.finite(f'info "{x.path}"', self.view(k)[t][over if x.d.flags & abi.TENSOR_EPISODE else slice(None)])
+        self.check_row(self.t, np.ones(self.n, bool), over if self.mode != abi.AUTORESET_SAME_STEP else ~over & over)
+        if self.mode == abi.AUTORESET_SAME_STEP:
             self.check_begun(self.t, over)
         return out, over
 
     def outside(self, t):
         """The first action at t that is outside its space, and whose it is."""
-        for k, x in self.of(ACTION):
+        for k, x in self.of("action"):
             first, last = (x.low, x.high) if x.counts is None else (x.d.start, x.d.start + x.counts - 1)
             low, high, actions = np.broadcast_to(first, x.elems), np.broadcast_to(last, x.elems), self.view(k)[t]
             for e, agent, i in np.argwhere(~((low <= actions) & (actions <= high))):
@@ -173,11 +170,11 @@ class Env(Guest):
 
     def check_row(self, t, which, ended):
         """What has rows 0 to T, as it stands at t."""
-        for k, x in self.of(OBSERVATION):
+        for k, x in self.of("observation"):
             self.finite("observation", self.view(k)[t][which])
-        for k, x in self.of(ACTIVE):
+        for k, x in self.of("active"):
             self.flag("active", self.view(k)[t][which])
-        for k, x in self.of(MASK):
+        for k, x in self.of("action_mask"):
             mask = self.view(k)[t]
             self.flag("action_mask", mask[which])
             parts = np.split(mask[which], np.cumsum(x.other.counts)[:-1], axis=-1)
@@ -185,7 +182,7 @@ class Env(Guest):
                 raise Fault("a mask without a legal value, or with an illegal one behind an end")
 
     def check_begun(self, t, which):
-        for k, x in self.of(RESET_INFO):
+        for k, x in self.of("reset_info"):
             self.finite(f'reset_info "{x.path}"', self.view(k)[t][which])
 
     def finite(self, name, x):
@@ -218,5 +215,5 @@ class Env(Guest):
 
     def infos(self):
         """The names of the first 256 infos, and the value of each in each environment in the last step."""
-        names = ((f"{t.path or 'info'}/{i}" if t.d.rank else t.path or "info", self.view(k)[self.t - 1, :, 0, i]) for k, t in self.of(INFO) for i in range(t.elems))
+        names = ((f"{t.path or 'info'}/{i}" if t.d.rank else t.path or "info", self.view(k)[self.t - 1, :, 0, i]) for k, t in self.of("info") for i in range(t.elems))
         return dict(itertools.islice(names, 256))

@@ -1,5 +1,6 @@
 """A module over wasmtime: what environments and components have in common, written from docs/reference/env-abi.md alone."""
 
+import ctypes
 import re
 import struct
 
@@ -7,6 +8,7 @@ import numpy as np
 import wasmtime
 
 from description import MAX_ELEMS, MAX_TENSORS, Refused, TooOld, must
+from page import ENV
 
 
 class Fault(Exception):
@@ -21,8 +23,7 @@ class Failed(Fault):
         self.status = status
 
 
-STATUS = {-1: "argument out of range", -2: "out of memory", -3: "call not allowed in this state", -4: "not supported", -5: "configuration not accepted",
-          -7: "action outside its space", -9: "another version", -10: "not granted"}
+HOST = ENV.records["host_desc"]
 WASI = "wasi_snapshot_preview1"
 FUEL, MEMORY = 100_000_000, 1 << 28
 CONFIG = wasmtime.Config()
@@ -32,15 +33,19 @@ for later in ("threads", "tail_call", "multi_memory", "memory64", "relaxed_simd"
 ENGINE = wasmtime.Engine(CONFIG)
 
 
+def signature(of):
+    """The type of a function, as pages have it."""
+    return " ".join(map(str, of.params)) + " -> " + "".join(map(str, of.results))
+
+
 class Guest:
     """An instance of a module. Its class says what the ABI of its kind has."""
 
     kind = ""  # env or component
     candidates = ()  # markers of versions before the first
-    required = {}  # exports by their number of parameters, all i32; below 0: no result
-    optional = {"rl_host": 2, "rl_last_error": 2, "_initialize": -0.5}
+    page = None  # its exports and imports
     module = ""  # of the imports
-    imports = {}  # by name: the capability that it needs, if any, and its signature
+    capabilities = {}  # that imports need
     features = 0  # that this host runs
 
     def __init__(self, wasm, grants):
@@ -53,8 +58,8 @@ class Guest:
         self.look_at_marker(types)
         must("_start" not in types, "a module with _start is a command")
         must(isinstance(types.get("memory"), wasmtime.MemoryType), "the module exports no memory")
-        for name, n in (self.required | self.optional).items():
-            self.look_at_export(name, n, types.get(name))
+        for name, (want, required) in (self.page.exports | {"_initialize": (" -> ", False)}).items():
+            self.look_at_export(name, want, required, types.get(name))
 
     def look_at_marker(self, types):
         markers = [(m[1], int(m[2])) for name in types if (m := re.fullmatch(r"rl_(env|component)_v(\d+)", name))]
@@ -67,13 +72,11 @@ class Guest:
         must(not types.keys() & set(self.candidates), "E050: the guest was built for a candidate of the ABI, or before: build it again")
         raise Refused(f"it does not export rl_{self.kind}_v1")
 
-    def look_at_export(self, name, n, have):
-        must(have is not None or name not in self.required, f"the module does not export {name}")
-        if have is None:
-            return
-        must(isinstance(have, wasmtime.FuncType), f"the module exports {name}, which is no function")
-        params = [str(p) for p in have.params]
-        must(params == ["i32"] * int(abs(n)) and [str(r) for r in have.results] == ["i32"] * (n >= 0), f"the module exports {name}({', '.join(params)})")
+    def look_at_export(self, name, want, required, have):
+        must(have is not None or not required, f"the module does not export {name}")
+        if have is not None:
+            must(isinstance(have, wasmtime.FuncType), f"the module exports {name}, which is no function")
+            must(signature(have) == want, f"the module exports {name} as {signature(have)}, want {want}")
 
     def instantiate(self):
         """A fresh instance: imports, _initialize, rl_host."""
@@ -94,7 +97,7 @@ class Guest:
         if "_initialize" in self.exports:
             self.call("_initialize")
         if "rl_host" in self.exports:
-            self.status("rl_host", self.put(struct.pack("<IHHQIII5I", 48, 1, 0, self.features, MAX_TENSORS, MAX_ELEMS, MEMORY, *[0] * 5)), 48)
+            self.status("rl_host", self.put(bytes(HOST(ctypes.sizeof(HOST), 1, 0, self.features, MAX_TENSORS, MAX_ELEMS, MEMORY))), ctypes.sizeof(HOST))
 
     def link(self, linker, i):
         if i.module == WASI:
@@ -104,14 +107,13 @@ class Guest:
             return
         name = f"the import {i.module}.{i.name}"
         must(isinstance(i.type, wasmtime.FuncType) and i.module in (self.module, "rl_optional"), f"{name} does not exist")
-        capability, signature = self.imports.get(i.name, (None, None))
-        have = " ".join(str(t) for t in i.type.params) + " -> " + "".join(str(t) for t in i.type.results)
-        must(signature in (None, have), f"{name} has the parameters and results {have}")
-        granted = signature and (capability is None or capability in self.granted)
+        known, capability = self.page.imports.get(i.name), self.capabilities.get(i.name)
+        must(known in (None, signature(i.type)), f"{name} has the parameters and results {signature(i.type)}")
+        granted = known and (capability is None or capability in self.granted)
         numbers = all(len(types) <= 16 and {str(t) for t in types} <= {"i32", "i64", "f32", "f64"} for types in (i.type.params, i.type.results))
-        must(signature or numbers, f"{name} has more than 16 parameters or results, or others than numbers")
+        must(known or numbers, f"{name} has more than 16 parameters or results, or others than numbers")
         if i.module != "rl_optional":
-            must(signature, f"{name} does not exist")
+            must(known, f"{name} does not exist")
             must(granted, f"{name} is not granted")
         linker.define_func(i.module, i.name, i.type, getattr(self, "on_" + i.name) if granted else self.nothing(i))
 
@@ -157,7 +159,8 @@ class Guest:
             n = self.call("rl_last_error", 0, 0) if "rl_last_error" in self.exports else 0
             at = self.alloc(n) if n > 0 else 0
             text = self.read(at, self.call("rl_last_error", at, n)).decode(errors="replace") if n > 0 else ""
-            raise Failed(f"{name}: {STATUS.get(r, f'status {r}')}: {text}", r)
+            word = next((ENV.about["STATUS_" + status] for status, n in ENV.named("STATUS_").items() if n == r), f"status {r}")
+            raise Failed(f"{name}: {word}: {text}", r)
         return r
 
     def status(self, name, *args):

@@ -1,19 +1,15 @@
 """Reads what rl_manifest writes: docs/reference/component-abi.md, from "The manifest" on."""
 
 import collections
+import ctypes
 import re
 
-from description import Description, must, numbered, record
+from description import Description, must
+from page import COMPONENT as abi
+from page import ENV, blank
 
-HEAD = record("IHHQHHHHIIIIIIIIIIII6I", "size abi_major abi_minor needs port_bytes column_bytes message_bytes binding_bytes signals slots columns strings_at strings_len flags "
-              "name version doc licence requests request_bytes " + numbered("reserved", 6))
-PORT = record("IIIIQ4I", "name payload doc flags schema " + numbered("reserved", 4))
-COLUMN = record("IIIB3BII", "slot name flags dtype " + numbered("reserved", 5))
-MESSAGE = record("IIIIQQQHHI4I", "block columns t split policy_version inline0 inline1 kind reserved sender " + numbered("more", 4))
-BINDING = record("10IBBH5I", "ptr stride_t stride_env stride_agent stride_elem rows row_align envs agents elems dtype writable reserved " + numbered("more", 5))
-
-STATELESS, ON_LOAN, BLOCKS, WRITE, OPTIONAL = 1, 1, 2, 1, 2
-TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "f4", 9: "f8", 10: "u1"}
+HEAD, PORT, COLUMN, MESSAGE, BINDING = (abi.records[name] for name in ("component_spec", "port_desc", "column_desc", "component_message", "column_binding"))
+TYPES = {ENV.U8: "u1", ENV.I8: "i1", ENV.I16: "i2", ENV.I32: "i4", ENV.I64: "i8", ENV.F32: "f4", abi.F64: "f8", ENV.BOOL: "u1"}
 SNAKE = re.compile(r"[a-z][a-z0-9_]*")
 
 Port = collections.namedtuple("Port", "name payload flags")
@@ -27,9 +23,8 @@ class Manifest(Description):
 
     def read(self, blob, h):
         super().read(blob, h)
-        must(not any(h[-6:]), "the head has reserved bytes that are not 0")
         for name, size, least in (("message_bytes", h.message_bytes, MESSAGE), ("binding_bytes", h.binding_bytes, BINDING)):
-            must(least[0].size <= size <= 4096 and size % 8 == 0, f"{name} is {size}, want a multiple of 8")
+            must(ctypes.sizeof(least) <= size <= 4096 and size % 8 == 0, f"{name} is {size}, want a multiple of 8")
         for name, n in (("signals", h.signals), ("slots", h.slots), ("columns", h.columns)):
             must(n <= 256, f"{n} {name}, want at most 256")
         at = h.size
@@ -46,7 +41,7 @@ class Manifest(Description):
             self.columns[c.slot].append(column)
         self.name, self.version = self.line(h.name), self.line(h.version)
         must(self.name, "the component has no name")
-        self.stateless = h.flags & STATELESS > 0
+        self.stateless = h.flags & abi.COMPONENT_STATELESS > 0
 
     def line(self, at):
         text = self.string(at)
@@ -56,14 +51,14 @@ class Manifest(Description):
     def port(self, p):
         name, payload = self.line(p.name), self.line(p.payload)
         must(SNAKE.fullmatch(name) and SNAKE.fullmatch(payload), f"the port {name!r} of the payload {payload!r}: want names in snake_case")
-        must(not p.flags & ~(ON_LOAN | BLOCKS), f"{name} has unknown flags {p.flags:#x}")
-        must(not any(p[-4:]), f"{name} has reserved bytes that are not 0")
+        must(not p.flags & ~(abi.PORT_ON_LOAN | abi.PORT_BLOCKS), f"{name} has unknown flags {p.flags:#x}")
+        must(blank(p), f"{name} has reserved bytes that are not 0")
         return Port(name, payload, p.flags)
 
     def column(self, c):
         name = self.line(c.name)
         must(name, "a column has no name")
-        must(not c.flags & ~(WRITE | OPTIONAL), f"the column {name} has unknown flags {c.flags:#x}")
+        must(not c.flags & ~(abi.COLUMN_WRITE | abi.COLUMN_OPTIONAL), f"the column {name} has unknown flags {c.flags:#x}")
         must(c.dtype == 0 or c.dtype in TYPES, f"the column {name} has the unknown type {c.dtype}")
-        must(not any(c[-5:]), f"the column {name} has reserved bytes that are not 0")
+        must(blank(c), f"the column {name} has reserved bytes that are not 0")
         return Column(name, c.flags, c.dtype)

@@ -14,11 +14,12 @@ import numpy as np
 from description import Refused
 from env import Env
 from guest import Fault
-from spec import ACTION, DISABLED, DISCOUNT, FEATURE, FINAL, MASK, NEXT_STEP, OBSERVATION, SAME_STEP
+from page import ENV as abi
 
 SET = pathlib.Path(__file__).parent.parent.parent / "hostabi" / "conformance"
 WORDS = "--words" in sys.argv
-MODES = {"next_step": NEXT_STEP, "same_step": SAME_STEP, "disabled": DISABLED}
+MODES = {name.lower(): n for name, n in abi.named("AUTORESET_").items()}
+FEATURES = [name.lower() for name in abi.named("FEATURE_")]
 
 
 def want(holds, text):
@@ -55,22 +56,22 @@ def play(env, case, trace):
                 want(not there or not case.get("trace", True) or (have[:, :2] == expected).all(), f"{t.label} {t.path} of env {e} is {have}, want {expected}")
 
     env.reset(seeds=trace["seeds"])
-    compare(env.of(OBSERVATION), env.t, trace["obs"][0])
+    compare(env.of("observation"), env.t, trace["obs"][0])
     over = np.zeros(env.n, bool)
     for i, actions in enumerate(trace["actions"]):
         env.act(lambda t: chosen(t, [of[0] for of in each(actions)]))
         if case["name"].startswith("action-outside"):
-            outside(env, case, over & (env.mode == NEXT_STEP))
+            outside(env, case, over & (env.mode == MODES["next_step"]))
         groups, over = env.step()
         for reward, terminated, truncated in groups:
             for name, have in (("reward", reward), ("terminated", terminated), ("truncated", truncated)):
                 want((have == np.array(each(trace[name][i]))).all(), f"step {i}: {name} is {have}, want {trace[name][i]}")
-        compare(env.of(FINAL), 0, trace["final"][i])
+        compare(env.of("final_observation"), 0, trace["final"][i])
         if over.any() and case["name"] in ENDS:
             env = ENDS[case["name"]](env)
-        if env.mode == DISABLED and over.any():
+        if env.mode == MODES["disabled"] and over.any():
             env.reset(mask=over)
-        compare(env.of(OBSERVATION), env.t, trace["obs"][i + 1])
+        compare(env.of("observation"), env.t, trace["obs"][i + 1])
         if case["name"] in EXTRAS:
             EXTRAS[case["name"]](env, i, over)
 
@@ -85,7 +86,7 @@ def fails(word, f, *args):
 
 def outside(env, case, waits):
     """An action outside its space, of the last agent of environment 1, is refused, and nothing has moved; that of an environment that waits is not read."""
-    k = env.of(ACTION)[-1][0]
+    k = env.of("action")[-1][0]
     legal = env.view(k)[env.t, 1, -1].copy()
     env.view(k)[env.t, 1, -1] = 7
     if not waits[1]:
@@ -95,7 +96,7 @@ def outside(env, case, waits):
 
 
 def shown(env):
-    return [env.view(k)[env.t].copy() for k, _ in env.of(OBSERVATION)]
+    return [env.view(k)[env.t].copy() for k, _ in env.of("observation")]
 
 
 def waiting(env):
@@ -115,9 +116,9 @@ def elsewhere(env):
     other.reset(seeds=[5, 6])
     for e in range(env.n):
         other.load(e, env.save(e))
-    for (k, _), row in zip(other.of(OBSERVATION), shown(env)):
+    for (k, _), row in zip(other.of("observation"), shown(env)):
         other.view(k)[other.t] = row
-    return waiting(other) if env.mode == DISABLED else other
+    return waiting(other) if env.mode == MODES["disabled"] else other
 
 
 def boxed(env, i, over):
@@ -141,12 +142,12 @@ def squashed(x, low, high):
 
 
 def elements(env, i, over):
-    mask = env.view(env.of(MASK)[0][0])[env.t, :, 0]
-    want((mask == [1, over.any() and env.mode == NEXT_STEP, 1, 1, 1]).all(), f"the masks after step {i} are {mask}")
+    mask = env.view(env.of("action_mask")[0][0])[env.t, :, 0]
+    want((mask == [1, over.any() and env.mode == MODES["next_step"], 1, 1, 1]).all(), f"the masks after step {i} are {mask}")
 
 
 def unmasked(env):
-    want(env.mode == SAME_STEP or env.view(env.of(MASK)[0][0])[env.t].all(), "a mask behind an end is not all 1")
+    want(env.mode == MODES["same_step"] or env.view(env.of("action_mask")[0][0])[env.t].all(), "a mask behind an end is not all 1")
     return env
 
 
@@ -200,7 +201,7 @@ def drawn(wasm, n, trace):
 
 
 def discount(env, i, over):
-    want(all((env.view(k)[env.t - 1] == 0.5).all() for k, _ in env.of(DISCOUNT)), "the discount is not 0.5")
+    want(all((env.view(k)[env.t - 1] == 0.5).all() for k, _ in env.of("discount")), "the discount is not 0.5")
 
 
 EXTRAS = {"box": boxed, "box-elements": boxed, "box-half": boxed, "box-open": boxed, "mask-elements": elements, "render": render, "save": save,
@@ -233,7 +234,7 @@ def run(case):
             outcome, said = "refused", str(e)
         except Fault as e:
             outcome, said = "fault", str(e)
-        expected = case["outcome"] if case.get("feature") in (None, *FEATURE) else "refused"
+        expected = case["outcome"] if case.get("feature") in (None, *FEATURES) else "refused"
         want(outcome == expected, f"{mode}: {outcome} ({said}), want {expected}")
         want(outcome == "runs" or said_as(case.get("says", []), said), f"{mode}: {outcome} with {said!r}, want {case.get('says')}")
 

@@ -7,9 +7,10 @@ With --words the messages must have the words of the set too, which another host
 import sys
 import time
 
-from component import COUNTER, GAUGE, Block, Component, Ended, Message, Receiver, Run
+from component import Block, Component, Ended, Message, Receiver, Run
 from description import Refused, TooOld
 from guest import Failed, Fault
+from page import COMPONENT as abi
 from run import SET, play_set, said_as, want
 
 STOPS = ["component", "return", "env_steps", "wall_time"]
@@ -106,7 +107,7 @@ class Play:
             want(have == m, f"passed on as {have}, want {m}")
         metrics = {}
         for (name, kind), values in c.metrics:
-            metrics |= {name: sum(values)} if kind == COUNTER else {name: values[-1]} if kind == GAUGE and values else {name + "_count": len(values)}
+            metrics |= {name: sum(values)} if kind == abi.METRIC_COUNTER else {name: values[-1]} if kind == abi.METRIC_GAUGE and values else {name + "_count": len(values)}
         want(case.get("metrics", metrics) == metrics, f"the metrics are {metrics}, want {case.get('metrics')}")
 
     def numbers(self):
