@@ -36,10 +36,10 @@ func (e *Env) TakeOver(from env.Env) error {
 	return nil
 }
 
-// runsAs reports whether instances of both are given the same arguments, limits, grants and data.
+// runsAs reports whether instances of both are given the same arguments, limits and grants. Their data is part of what identifies them.
 func (p *Plugin) runsAs(o *Plugin) bool {
 	a, b := p.file, o.file
-	return bytes.Equal(a.Args, b.Args) && a.Config.Limits == b.Config.Limits && slices.Equal(a.Config.Grants, b.Config.Grants) && a.DataDigest() == b.DataDigest()
+	return bytes.Equal(a.Args, b.Args) && a.Config.Limits == b.Config.Limits && slices.Equal(a.Config.Grants, b.Config.Grants)
 }
 
 // CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and touches only

@@ -188,6 +188,21 @@ func TestDecode_ChecksEveryPart(t *testing.T) {
 	}
 }
 
+// A snapshot has as much memory as its module begins with, up to all that there can be.
+func TestDecode_MemoryIsTheModules(t *testing.T) {
+	e := newEnv(t, load(t, newRuntime(t), "guest.wasm", wasmtest.Guest{Pages: 40}.Bytes(), env.Source{}), env.Options{Envs: 2})
+	snap, err := e.Snapshot()
+	must(t, err)
+	e.plugin.file.Config.Memory = linear.Addressable
+	least := e.plugin.file.MemoryMin
+	for size, want := range map[uint64]error{least - linear.WasmPage: errDamaged, least: nil, linear.Addressable: nil, linear.Addressable + linear.WasmPage: errDamaged} {
+		binary.LittleEndian.PutUint64(snap[len(e.identity()):], size)
+		if _, err := e.decode(snap); !errors.Is(err, want) {
+			t.Errorf("of %d bytes: %v, want %v", size, err, want)
+		}
+	}
+}
+
 // A snapshot that is refused changes nothing, of a poisoned Env neither; one that cannot be brought back poisons it, and a sound one heals it.
 func TestRestore_PoisonsAndHeals(t *testing.T) {
 	g := wasmtest.Guest{After: func(m *asm.Module) { m.MaxPages(16) }}
