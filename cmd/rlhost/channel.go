@@ -33,7 +33,7 @@ killed loses what it held, and stat tells how many items that were.
 }
 
 type channelServeCommand struct {
-	Name    string `arg:"" help:"Name of the channel: letters, digits and _ - ."`
+	Name    string `arg:"" help:"Name of the channel: letters, digits and . _ -"`
 	Maxsize int    `help:"Most items of each key; 0 is any number."`
 	Memory  int    `placeholder:"MIB" help:"Most memory of items that wait, in MiB; default 1024."`
 	Bytes   int64  `placeholder:"BYTES" help:"The same in bytes."`

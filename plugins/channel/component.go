@@ -42,7 +42,6 @@ type Component struct {
 	h       *component.Host
 	server  *remote.Server
 	dropped *stat.Counter
-	frame   []byte
 }
 
 var _ component.Component = (*Component)(nil)
@@ -85,7 +84,7 @@ func (c *config) check() error {
 		wrong("weight", "is %q, want a field of a payload %s that is never negative: %s", c.Weight, c.Takes, strings.Join(of.weights, ", "))
 	}
 	if _, err := remote.SocketPath(cmp.Or(c.Name, defaultKey)); err != nil {
-		wrong("name", "is %q, want up to 64 letters, digits and _ - .", c.Name)
+		wrong("name", "is %q, want up to 64 letters, digits and . _ -", c.Name)
 	}
 	if c.Maxsize < 0 {
 		wrong("maxsize", "is %d, want 0 or more", c.Maxsize)
@@ -121,7 +120,8 @@ func (c *Component) Start(h *component.Host) error {
 
 // put makes an item of a message. Slots do not wait: one for which there is no room is dropped, and counted.
 func (c *Component) put(m *hostabi.Message) {
-	key, item := defaultKey, core.Item{Weight: 1}
+	var key string
+	var item core.Item
 	var err error
 	if c.config.Takes == component.PayloadTrajectory {
 		key, item, err = c.trajectory(m)

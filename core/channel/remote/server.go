@@ -46,10 +46,10 @@ const (
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// SocketPath is where the channel of a name is served: this user's alone. A name has up to 64 letters, digits and _ - . in it.
+// SocketPath is where the channel of a name is served: this user's alone. A name has up to 64 letters, digits and . _ - in it.
 func SocketPath(name string) (string, error) {
 	if !nameRule.MatchString(name) {
-		return "", fmt.Errorf("%w: a channel called %.80q: want up to 64 letters, digits and _ - .", channel.ErrInvalid, name)
+		return "", fmt.Errorf("%w: a channel called %.80q: want up to 64 letters, digits and . _ -", channel.ErrInvalid, name)
 	}
 	return control.ServicePath(socketPrefix + name + socketSuffix), nil
 }

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 def socket_path(name: str) -> str:
     """Where the channel of a name is served."""
     if not isinstance(name, str) or not _NAME.match(name):
-        raise error(Invalid, f"a channel called {name!r:.80}: want up to 64 letters, digits and _ - .")
+        raise error(Invalid, f"a channel called {name!r:.80}: want up to 64 letters, digits and . _ -")
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(folder):
         path = os.path.join(folder, "rlhost", f"channel-{name}.sock")

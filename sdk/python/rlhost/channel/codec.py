@@ -15,6 +15,7 @@ from .. import plain
 _APART = b"A"
 _HEAD = struct.Struct("<cxxxII")  # "A", the length of the table, the length of the message
 _ALIGN = 64
+_FIRST = plain.dumps(plain.Place(0))
 _LARGE = 512  # bytes of an array that is kept apart
 
 Part = tuple[int, Any]  # where it begins, and a buffer
@@ -23,6 +24,9 @@ Part = tuple[int, Any]  # where it begins, and a buffer
 def encode(item: Any) -> tuple[list[Part], int]:
     """The parts of an item and its length. TypeError names a type that is not supported."""
     arrays: list[Any] = []
+    if type(item).__name__ == "ndarray" and item.nbytes >= _LARGE and item.flags.c_contiguous and not item.dtype.hasobject:
+        head, begin = _alone(item.dtype, item.shape)
+        return [(0, head), (begin, item.reshape(-1).view("u1"))], begin + item.nbytes
     numpy = sys.modules.get("numpy")
     lifted = _lift(item, arrays, numpy, 0) if numpy is not None and type(item) not in _SIMPLE else item
     message = plain.dumps(lifted)
@@ -34,6 +38,13 @@ def encode(item: Any) -> tuple[list[Part], int]:
     for a, at in zip(arrays, places):
         parts.append((begin + at, a.reshape(-1).view(numpy.uint8) if a.nbytes else b""))  # type: ignore[union-attr]
     return parts, begin + places[-1] + arrays[-1].nbytes
+
+
+@functools.lru_cache(256)
+def _alone(dtype: Any, shape: tuple[int, ...]) -> tuple[bytes, int]:
+    """What lies before an array that is an item by itself, and its length with the gap behind it."""
+    text, _ = _told(((dtype, shape),))
+    return _HEAD.pack(_APART, len(text), len(_FIRST)) + text + _FIRST, -(-(_HEAD.size + len(text) + len(_FIRST)) // _ALIGN) * _ALIGN
 
 
 @functools.lru_cache(256)
@@ -113,4 +124,5 @@ def decode(data: Any, owner: Any = None) -> Any:
         arrays = [numpy.ndarray(shape, dtype, owner, begin + at) for dtype, shape, at in table]
     except (struct.error, SyntaxError, TypeError, KeyError, MemoryError, RecursionError, UnicodeDecodeError) as e:
         raise ValueError(f"{len(data)} bytes that are no item: {e}") from None
-    return plain.loads(data[_HEAD.size + tables:_HEAD.size + tables + messages], arrays)
+    message = bytes(data[_HEAD.size + tables:_HEAD.size + tables + messages])
+    return arrays[0] if message == _FIRST and arrays else plain.loads(message, arrays)
