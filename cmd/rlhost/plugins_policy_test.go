@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
 )
 
 // linear is a policy in Python with NumPy alone, and a learner that improves it by the gradient of its actions' log-probabilities. It counts the
@@ -165,6 +170,65 @@ func TestPolicies_OfOnesOwnThatAnswerNonsense(t *testing.T) {
 	w.fails(exitPlugin, []string{"train", "own.toml", "--set", "policy.main.args.scales=1"}, "unexpected keyword argument 'scales'", "the keys of args: scales")
 	w.write("linear.py", strings.Replace(linear, "    network = Linear\n", "", 1))
 	w.fails(exitPlugin, []string{"train", "own.toml"}, "Reinforce does not say what it learns: network = MyPolicy")
+}
+
+// The learner and what acts are swapped to another version of a policy's program while it trains, and killed: the run learns on, in whichever
+// process acts, and its counts add up.
+func TestPolicies_OfOnesOwnAreSwappedAndKilled(t *testing.T) {
+	t.Parallel()
+	for _, acts := range []string{"plugin", "host"} {
+		t.Run(acts, func(t *testing.T) {
+			t.Parallel()
+			w := ownPolicy(t, "")
+			w.write("told.py", told)
+			text := strings.NewReplacer("20480", "500_000_000", "./linear.py", "./told.py", `"sync"`, `"async"`).Replace(w.read("own.toml"))
+			w.write("own.toml", text+fmt.Sprintf("acts = %q\n[swap]\ntrial_envs = 0\nprobation = \"0s\"\n", acts))
+			j := w.host("own.toml")
+			w.write("next.py", strings.Replace(told, "import numpy\n", "import numpy  # of another version\n", 1))
+			j.swap(control.SwapRequest{Component: "learner", File: w.path("next.py")})
+			j.goesOn()
+			j.addsUp()
+			j.reload("own.toml", "plugin.own.path=./next.py")
+			j.goesOn()
+			j.addsUp()
+			swapped := make(chan error, 1)
+			go func() {
+				swapped <- j.client.Do(t.Context(), control.VerbSwap, control.SwapRequest{Component: "learner", File: w.path("told.py")}, &control.SwapReply{}, nil)
+			}()
+			killed := 0
+			for _, pid := range j.children() {
+				if syscall.Kill(pid, syscall.SIGKILL) == nil {
+					killed++
+				}
+			}
+			if err := <-swapped; killed == 0 {
+				t.Errorf("no process was there to kill; swap = %v", err)
+			}
+			j.goesOn()
+			j.addsUp("component.learner", "component.inference", "fault")
+			j.stop()
+		})
+	}
+}
+
+// children returns the processes that the job has started, whatever they run.
+func (j *subject) children() (pids []int) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", j.cmd.Process.Pid))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // A process that dies while it acts is replaced, and nothing is lost: what an answer depends on is the host's.
