@@ -56,10 +56,10 @@ func (w *stallWatch) waits(s *link.Stats) string {
 	switch calls := w.l.calls.Load(); {
 	case calls > 0:
 		return fmt.Sprintf("%d control calls wait", calls)
-	case w.l.requests.waiting() > 0:
-		return fmt.Sprintf("%d requests to it wait", w.l.requests.waiting())
 	case w.l.atBoundary.Load() || w.l.x.h.Receiver.Pauses() > own || s.Available > 0:
 		return ""
+	case w.l.requests.waiting() > 0: // at a boundary it cannot answer them
+		return fmt.Sprintf("%d requests to it wait", w.l.requests.waiting())
 	case s.Unacked > 0:
 		return fmt.Sprintf("%d messages wait", s.Unacked)
 	case s.Open > 0:

@@ -73,7 +73,10 @@ def _marked(cls: type) -> Iterator[str]:
 
 def handler(name: str, run: Callable[..., Any], bound: bool = True) -> Handler:
     """The handler of a request that a function answers. Raises TypeError for a parameter that no argument by name can fill."""
-    hints = typing.get_type_hints(run)
+    try:
+        hints = typing.get_type_hints(run)
+    except NameError as e:
+        raise TypeError(f"{name} answers a request, so the types of its parameters must be known: {e}") from None
     args, tables = [], {}
     for p in list(inspect.signature(run).parameters.values())[0 if bound else 1:]:
         if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD):

@@ -306,6 +306,13 @@ class ComponentTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "ask answers a request, so its parameter what must have a name"):
             rlhost.serve(Bad)
 
+        class Unknown(rlhost.Component):
+            @rlhost.request
+            def ask(self, what: "Nothing"):  # noqa: F821
+                pass
+        with self.assertRaisesRegex(TypeError, "types of its parameters must be known: name 'Nothing' is not defined"):
+            rlhost.serve(Unknown)
+
 
 RUN = """
 rlhost = 1
