@@ -135,7 +135,7 @@ func TestTakeOver_RefusesOthers(t *testing.T) {
 // Whatever windows a copy has had, it has the other one's afterwards; no block is bound, and none that was is written.
 func TestCopyFrom_TakesTheOthersWindows(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
-	for _, long := range []int{1, 4000} { // with long blocks the copy has had more memory than the other one
+	for _, long := range []int{1, 4, 4000} { // windows of other lengths; with the longest the copy has had more memory than the other one
 		for had := range 3 {
 			for has := range 3 {
 				from, to := newEnv(t, p, env.Options{Envs: 8, Seed: 3}), newEnv(t, p, env.Options{Envs: 8, Seed: 3})
