@@ -207,6 +207,18 @@ class ChannelTest(unittest.TestCase):
         for p in puts:
             p.wait(5)
 
+    def test_calls_under_way_are_bounded(self):
+        c = self.channel()
+        gets = [c.get(async_op=True) for _ in range(1 << 14)]
+        with self.assertRaisesRegex(Invalid, "E112: .*16384 calls are under way"):
+            c.get(async_op=True)
+        late = rlhost.Channel.connect(c.name)
+        late.put("first")
+        self.assertEqual(gets[0].wait(5), "first")
+        c.put("second")
+        self.assertEqual(gets[1].wait(5), "second")
+        late.leave()
+
     def test_what_nobody_takes_is_put_back(self):
         c = self.channel()
         h = c.get(async_op=True)

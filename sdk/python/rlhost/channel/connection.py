@@ -21,6 +21,7 @@ from . import wire
 from .errors import STATUSES, Canceled, ChannelError, Invalid, Lost, NoChannel, error
 
 _NOW = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+_CALLS = 1 << 14  # of one client that the server lets wait
 _LEAVE = 2.0    # seconds that the end of a client takes at most
 _MAPPED = 256  # regions that stay mapped for the next items
 
@@ -91,6 +92,8 @@ class Connection:
             raise self.lost
         while self.forgotten:
             self.abandon(self.forgotten.pop())
+        if len(self._pending) >= _CALLS and not self.drain():
+            raise error(Invalid, f"channel {self.name!r}: {_CALLS} calls are under way, which is the most of one client: wait for some of their handles")
         call.seq = seq = next(self._seqs) & 0xFFFFFFFF
         release = 0
         if self.deferred:
