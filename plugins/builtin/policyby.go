@@ -78,10 +78,13 @@ func (t *PolicyTable) described(program string, b *actor.Backend, env *hostabi.E
 		return nil, bad(err)
 	}
 	d := &policy.Definition{Backend: backends()[defaultBackend](), Network: n}
+	if err := t.Limits.check(d.Network.Size()); err != nil {
+		return nil, err
+	}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
 		return nil, bad(err)
 	}
-	return d, t.Limits.check(d.Network.Size())
+	return d, nil
 }
 
 // completed adds to a description what this program knows: how the environment stores observations, and how actions are drawn.

@@ -43,7 +43,7 @@ class Mixed(rlhost.Policy, nn.Module):
     def __init__(self, spec, bug=""):
         super().__init__()
         self.bug, self.state_size = bug, 2 * 8
-        self.eyes = nn.Sequential(nn.Conv2d(3, 5, 3, stride=2, padding=1), nn.ELU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(5 * 2 * 2, 12), nn.LayerNorm(12), nn.GELU())
+        self.eyes = nn.Sequential(nn.Conv2d(3, 5, 3, stride=2, padding=1), nn.ELU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(5 * 2 * 2, 12), nn.LayerNorm(12), nn.GELU(), nn.Dropout())
         self.ears, self.memory = nn.Linear(6, 12, bias=False), nn.LSTMCell(12 + 12 + 3, 8)
         self.heads, self.critic = nn.ModuleList([nn.Linear(8, 4), nn.Linear(8, 7), nn.Linear(8, 2)]), nn.Linear(8, 1)
         self.log_std = nn.Parameter(torch.tensor([-1.0, 0.5]))
@@ -89,6 +89,8 @@ class Described(unittest.TestCase):
         for p in net.parameters():
             p.data += 0.1 * torch.randn_like(p)
         said, random, rows = described(net, of), numpy.random.default_rng(3), 1000
+        self.assertTrue(net.training)  # it was compared as it acts, and learns as before
+        net.eval()
         computed = rlhost.torch.Network(said.network())
         for name, value in said.tensors().items():
             computed.tensors()[name].data.copy_(value)

@@ -243,8 +243,14 @@ class Description:
     def check(self) -> None:
         """Raises ValueError where the description is not whole, or the policy's own act differs from it on random observations."""
         self.document()
-        if type(self._policy).act is not Policy.act:
+        if type(self._policy).act is Policy.act:
+            return
+        learning = self._policy.training
+        self._policy.eval()
+        try:
             _compare(self._policy, self, self._spec)
+        finally:
+            self._policy.train(learning)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the host's tensors by their names, in their order."""
