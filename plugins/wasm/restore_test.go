@@ -155,6 +155,8 @@ func TestDecode_ChecksEveryPart(t *testing.T) {
 		{"the head alone", func(b []byte) []byte { return b[:at.head] }, damaged},
 		{"most of the head", func(b []byte) []byte { return b[:at.head+40] }, damaged},
 		{"no windows", func(b []byte) []byte { return b[:at.windows] }, damaged},
+		{"windows without end", u32(at.head+56, 1<<32-1), damaged},
+		{"files without end", u32(at.files, 1<<32-1), damaged},
 		{"a size between pages", u64(at.head, size+1), damaged},
 		{"less than the module has", u64(at.head, p.file.MemoryMin-linear.WasmPage), damaged},
 		{"more than there can be", u64(at.head, linear.Addressable+linear.WasmPage), damaged},
