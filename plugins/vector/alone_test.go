@@ -2,9 +2,11 @@ package vector
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -21,13 +23,21 @@ func beginAlone(t *testing.T, envs int, script plugintest.Script) *lone {
 	o := Options{Envs: envs, Autoreset: hostabi.SameStep, Alone: true}
 	c := &lone{caller: beginWith(t, o, script, areaBytes(o)), envs: envs}
 	var ready Ready
-	for _, file := range c.document(&ready) {
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
+	files := c.document(&ready)
+	if len(files) != 1 || ready.Row != 1 {
+		t.Fatalf("%d files, %+v", len(files), ready)
 	}
-	if ready.Row != 1 {
-		t.Fatalf("%+v", ready)
+	fd, err := shm.Dup(int(files[0].Fd())) // the segment closes its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := shm.Open(fd, shm.ReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(block.Bytes()[ready.Offset:][:ready.Bytes]) // actions of 0
+	if err := errors.Join(block.Close(), files[0].Close()); err != nil {
+		t.Error(err)
 	}
 	return c
 }
