@@ -121,7 +121,7 @@ func TestPolicies_OfOnesOwnActLearnAndAreSaved(t *testing.T) {
 	}
 	w.says([]string{"eval", "latest", "--episodes", "4", "--seed", "3", "--json"}, fmt.Sprintf("%q", "greedy_returns"))
 	w.says([]string{"export", "latest", "-o", "policy.npz"}, "its program alone computes it")
-	w.fails(exitConfig, []string{"export", "latest", "--format", "onnx", "-o", "policy.onnx"}, "error[E049]", `plugin "own" alone computes its network`)
+	w.fails(exitConfig, []string{"export", "latest", "--format", "onnx", "-o", "policy.onnx"}, "error[E049]", `plugin "own": it alone computes its network`, `acts = "host"`)
 	w.write("load.py", loadLinear)
 	out, err := exec.Command(w.python(), w.path("load.py"), w.path("policy.npz")).CombinedOutput()
 	if err != nil {

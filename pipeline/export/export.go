@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,6 +78,9 @@ type Policy struct {
 
 func (p *Policy) masked(action int) bool { return action < len(p.Masked) && p.Masked[action] }
 
+// ErrUndescribed is wrapped by Encode for a network that a program alone computes, in a format that says what a network is.
+var ErrUndescribed = errors.New("it alone computes its network")
+
 // Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for.
 func Encode(f Format, p *Policy) ([]byte, error) {
 	c, ok := codecs[f]
@@ -88,7 +92,7 @@ func Encode(f Format, p *Policy) ([]byte, error) {
 		return nil, err
 	}
 	if e := p.Network.External(); e != nil && f == ONNX {
-		return nil, fmt.Errorf("plugin %q alone computes its network: %w", e.Program, policy.ErrUnsupported)
+		return nil, fmt.Errorf("plugin %q: %w", e.Program, ErrUndescribed)
 	}
 	return c.encode(p)
 }

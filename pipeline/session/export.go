@@ -98,6 +98,9 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 // exportError says why a policy has no file of a format.
 func exportError(name string, f export.Format, err error) error {
 	help := "nothing has been written: take another format than " + string(f)
+	if errors.Is(err, export.ErrUndescribed) {
+		help += `; or say what the network is (describe), and write acts = "host" into [policy.` + name + `]: such a policy has every format`
+	}
 	if errors.Is(err, export.ErrDiffers) {
 		help += "; it is a mistake of this program, so keep the checkpoint and report it"
 	}
