@@ -128,7 +128,7 @@ func (a *alone) stepped(index int, ended trajectory.Ended, err error) {
 
 // failed notes an error, once where it is that of several environments. The caller holds mu.
 func (a *alone) failed(index int, err error) {
-	if n := len(a.faults); n > 0 && a.faults[n-1].err == err {
+	if n := len(a.faults); n > 0 && errors.Is(a.faults[n-1].err, err) {
 		return
 	}
 	f := failure{err, a.costs(index, err)}
