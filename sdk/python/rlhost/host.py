@@ -103,6 +103,17 @@ class Stats:
 _OBSERVATIONS, _NAMES = 512, 512  # of one frame, at most
 
 
+class Timer:
+    """Calls a function once or periodically; made by Host.after and Host.every."""
+
+    def __init__(self, run: Callable[[], None], period: float):
+        self.run, self.period, self.ended = run, period, False
+
+    def cancel(self) -> None:
+        """Ends it: the function is not called any more."""
+        self.ended = True
+
+
 class Host:
     """The host as one component sees it. Except for log and stats it belongs to the main thread."""
 
@@ -129,7 +140,7 @@ class Host:
         self.stats = Stats(self._send)
         self._signals = {s.name: i for i, s in enumerate(component.signals)}
         self._arenas: dict[int, Arena] = {}
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._reported = 0.0
         self._failed = False
@@ -233,9 +244,19 @@ class Host:
         import base64
         return EnvSpec.unpack(base64.b64decode(self._envs[name]["describe"]))
 
-    def after(self, seconds: float, run: Callable[[], None]) -> None:
+    def after(self, seconds: float, run: Callable[[], None]) -> Timer:
         """Calls a function once, after the time has passed and the run has begun, when no slot runs."""
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), run))
+        return self._start(Timer(run, 0.0), time.monotonic() + seconds)
+
+    def every(self, seconds: float, run: Callable[[], None]) -> Timer:
+        """Calls a function each so many seconds, as after does. Calls that it could not make in time are skipped."""
+        if not seconds > 0:
+            raise ValueError(f"every {seconds} seconds: want more than 0")
+        return self._start(Timer(run, seconds), time.monotonic() + seconds)
+
+    def _start(self, timer: Timer, at: float) -> Timer:
+        heapq.heappush(self._timers, (at, next(self._order), timer))
+        return timer
 
     # For the loop that serves the component.
 
@@ -251,7 +272,12 @@ class Host:
         now = time.monotonic()
         idle = self._failed or not self._link.begun()
         while self._timers and self._timers[0][0] <= now and not idle:
-            heapq.heappop(self._timers)[2]()
+            at, _, timer = heapq.heappop(self._timers)
+            if timer.period and not timer.ended:
+                missed = (time.monotonic() - at) // timer.period
+                self._start(timer, at + (missed + 1) * timer.period)
+            if not timer.ended:
+                timer.run()
         if now - self._reported >= STATS_SECONDS:
             self._report_stats()
         wait = STATS_SECONDS
