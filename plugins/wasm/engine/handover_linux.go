@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -57,7 +58,8 @@ func (h *handover) open(c *codecache.Cache) (wazero.CompilationCache, error) {
 	if h.temporary {
 		h.outer, err = os.MkdirTemp("", "rlhost-code-*")
 	} else {
-		h.outer = c.Path(fmt.Sprintf("handover-%d-%s", h.fd, wazeroVersion()))
+		// Kinds of machines may share a home.
+		h.outer = c.Path(fmt.Sprintf("handover-%d-%s-%s", h.fd, wazeroVersion(), runtime.GOARCH))
 		if err = os.Mkdir(h.outer, 0o700); errors.Is(err, os.ErrExist) {
 			err = nil
 		}
