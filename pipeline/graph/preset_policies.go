@@ -27,7 +27,7 @@ func actingNames(table *node) []placedName {
 	var list []placedName
 	add := func(name string, at Span) {
 		if !slices.ContainsFunc(list, func(p placedName) bool { return p.text == name }) {
-			list = append(list, placedName{name, at})
+			list = append(list, placedName{text: name, at: at})
 		}
 	}
 	if n := table.at(keyPolicies); n != nil {

@@ -14,9 +14,13 @@ import (
 
 // placedName is one string of a key that takes a string or a list of strings.
 type placedName struct {
-	text string
-	at   Span
+	text     string
+	at       Span
+	everyone bool // of a wire's end: from *.PORT
 }
+
+// everyone stands for each component at a wire's end.
+const everyone = "*"
 
 // port finds the component and the port that a wire's end names.
 func (r *wireReader) port(end placedName, slot bool) (owner string, port component.Port, ok bool) {
@@ -114,8 +118,8 @@ func (r *wireReader) owners(port string, slot bool) []string {
 
 // wireFile has the keys of a [[wire]] table, whose ends may be lists.
 type wireFile struct {
-	Signal  string        `toml:"signal" type:"text or list of texts" default:"required" doc:"Port that messages come from, as COMPONENT.SIGNAL."`
-	Slot    string        `toml:"slot" type:"text or list of texts" default:"required" doc:"Port that messages go to, as COMPONENT.SLOT."`
+	Signal  string        `toml:"signal" type:"text or list of texts" default:"required" doc:"Port that messages come from, as COMPONENT.SIGNAL; *.SIGNAL is that of each component which has it."`
+	Slot    string        `toml:"slot" type:"text or list of texts" default:"required" doc:"Port that messages go to, as COMPONENT.SLOT; *.SLOT is that of each other component which has it."`
 	Mode    string        `toml:"mode" default:"by payload" range:"all, queue, latest, reply" doc:"all: each receiver gets each message. queue: one receiver does. latest: each receiver gets the newest message alone. reply: the component that asked does."`
 	Depth   int           `toml:"depth" default:"by payload" range:"1 to 65,536" unit:"messages" doc:"Messages that may wait."`
 	OnFull  string        `toml:"on_full" default:"by payload" range:"block, drop_newest, drop_oldest, coalesce, fail" doc:"Effect of a message that finds the wire full."`
@@ -170,7 +174,7 @@ func (r *wireReader) pairs(w *node, room int) []pair {
 			r.check.unknownKey(w.table[key], key, "[wire]", wireKeys)
 		}
 	}
-	signals, slots := r.nameList(w, "signal"), r.nameList(w, "slot")
+	signals, slots := r.each(r.nameList(w, "signal"), false), r.each(r.nameList(w, "slot"), true)
 	if len(signals)*len(slots) > room {
 		r.check.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
 		return nil
@@ -178,7 +182,38 @@ func (r *wireReader) pairs(w *node, room int) []pair {
 	var list []pair
 	for _, signal := range signals {
 		for _, slot := range slots {
+			if (signal.everyone || slot.everyone) && ownerOf(signal) == ownerOf(slot) {
+				continue
+			}
 			list = append(list, pair{table: w, signal: signal, slot: slot, layer: w.key.order()})
+		}
+	}
+	return list
+}
+
+func ownerOf(end placedName) string {
+	owner, _, _ := component.SplitQualified(end.text)
+	return owner
+}
+
+// each replaces *.PORT by that port of each component which has it.
+func (r *wireReader) each(ends []placedName, slot bool) (list []placedName) {
+	for _, end := range ends {
+		owner, port, _ := component.SplitQualified(end.text)
+		if owner != everyone {
+			list = append(list, end)
+			continue
+		}
+		owners := r.owners(port, slot)
+		if len(owners) == 0 && len(r.check.broken) == 0 && !slices.Contains(slices.Collect(maps.Values(r.check.unsure)), true) {
+			code, what := "E031", "signal"
+			if slot {
+				code, what = "E032", "slot"
+			}
+			r.check.Add(code, end.at, "", "no component has a %s %q", what, port)
+		}
+		for _, owner := range owners {
+			list = append(list, placedName{text: component.Qualified(owner, port), at: end.at, everyone: true})
 		}
 	}
 	return list
@@ -210,7 +245,7 @@ func (r *wireReader) names(n *node, key, help string) []placedName {
 			r.check.wrong(item, key, "a string or a list of strings", help)
 			continue
 		}
-		list = append(list, placedName{s, item.val})
+		list = append(list, placedName{text: s, at: item.val})
 	}
 	return list
 }
