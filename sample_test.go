@@ -3,8 +3,10 @@ package rlhost_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost"
 )
@@ -94,4 +96,31 @@ func TestSample_APanicEndsTheRun(t *testing.T) {
 		}
 	}()
 	_, _ = collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir()}}, func(int) { panic("mine") })
+}
+
+// BenchmarkSample iterates over blocks of 64 rows; one iteration of the benchmark is an env step.
+func BenchmarkSample(b *testing.B) {
+	for _, envs := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("envs=%d", envs), func(b *testing.B) {
+			text := strings.NewReplacer("envs = 16", fmt.Sprintf("envs = %d\nsplits = 1\nblocks = 4\nloop = \"one\"", envs), "horizon = 32", "horizon = 64",
+				`kind = "random"`, "kind = \"random\"\nloop = \"one\"").Replace(sampling)
+			n, began := 0, time.Now()
+			for block, err := range rlhost.Sample(b.Context(), "rollout.trajectories", rlhost.Options{Text: text, Set: []string{fmt.Sprintf("run.dir=%q", b.TempDir())}}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n == 0 {
+					began = time.Now()
+				}
+				reward, err := block.Column("reward")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n += reward.Rows * reward.Envs; n >= b.N {
+					break
+				}
+			}
+			b.ReportMetric(float64(n)/time.Since(began).Seconds(), "envsteps/s")
+		})
+	}
 }
