@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/rlhost/rlhost/core/channel"
 	"github.com/rlhost/rlhost/core/channel/remote"
@@ -55,17 +53,7 @@ func (c *channelServeCommand) Run(p *program) error {
 	if err != nil {
 		return coded(err)
 	}
-	fmt.Fprintln(p.out, printable(server.Path()))
-	ctx, stop := untilAsked()
-	defer stop()
-	if c.Attached {
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it; the process does not wait for it
-			stop()
-		}()
-	}
-	<-ctx.Done()
-	return server.Close()
+	return p.serve(server, server.Path(), c.Attached)
 }
 
 type channelLsCommand struct {

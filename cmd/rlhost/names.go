@@ -70,11 +70,7 @@ func (c *namesServeCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out, printable(c.path()))
-	ctx, stop := untilAsked()
-	defer stop()
-	<-ctx.Done()
-	return server.Close()
+	return p.serve(server, c.path(), false)
 }
 
 type namesLsCommand struct {

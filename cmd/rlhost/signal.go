@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -33,6 +34,22 @@ type onSignals struct {
 // untilAsked returns a context that Ctrl-C or SIGTERM ends, for commands that have nothing to save.
 func untilAsked() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// serve prints where a server listens, and closes it when Ctrl-C or SIGTERM comes; attached: also when standard input ends, with the program
+// that started this one.
+func (p *program) serve(server io.Closer, path string, attached bool) error {
+	fmt.Fprintln(p.out, printable(path))
+	ctx, stop := untilAsked()
+	defer stop()
+	if attached {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it; the process does not wait for it
+			stop()
+		}()
+	}
+	<-ctx.Done()
+	return server.Close()
 }
 
 // interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the process.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/rlhost/rlhost/plugins/objects"
 	"github.com/rlhost/rlhost/plugins/objects/store"
@@ -35,15 +33,5 @@ func (c *storeCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out, printable(server.Path()))
-	ctx, stop := untilAsked()
-	defer stop()
-	if c.Attached {
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it; the process does not wait for it
-			stop()
-		}()
-	}
-	<-ctx.Done()
-	return server.Close()
+	return p.serve(server, server.Path(), c.Attached)
 }
