@@ -44,6 +44,9 @@ func (t *Transition) halt(ctx context.Context, m member, o *Outcome) (forced boo
 		t.p.running.heldBy(holder)(func(*arena.Arena, hostabi.Handle) { blocks++ })
 	}
 	forced, err = m.halt(ctx, force)
+	if owed := m.owed(); len(owed) > 0 && (forced || err != nil) {
+		t.p.running.log.Warn("an instance that did not become idle waits for answers", "component", m.name, "owed", owed)
+	}
 	if forced {
 		o.note("%s was taken away as it was, because it did not become idle within %v: it had not finished with %d messages and held %d blocks; "+
 			"what no other instance is given of that is lost, and counts as dropped by it", m.name, limit, unfinished, blocks)
