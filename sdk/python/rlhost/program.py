@@ -71,6 +71,16 @@ def ask(error: type[Exception], *words: str) -> str:
     return done.stdout
 
 
+def feed(child: subprocess.Popen[bytes], text: str) -> None:
+    """Writes the whole standard input of the program. One that has ended meanwhile says why itself."""
+    assert child.stdin is not None
+    try:
+        child.stdin.write(text.encode())
+        child.stdin.close()
+    except BrokenPipeError:
+        pass
+
+
 def main() -> None:
     """The command rlhost."""
     try:

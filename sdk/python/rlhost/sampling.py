@@ -22,7 +22,7 @@ from . import _native, pipelines, relay
 from .arena import Lease, Trajectory
 from .component import Component, Slot
 from .control import Server
-from .program import ask, environment, program
+from .program import ask, environment, feed, program
 from .results import TrainedRun
 from .serving import PROTOCOL, Plugin
 from .training import told
@@ -121,12 +121,7 @@ class Sampler(Iterator[Trajectory]):
         self._words = tempfile.TemporaryFile()
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._words, env=environment(),
                                        start_new_session=True)
-        assert self._child.stdin
-        try:
-            self._child.stdin.write(source.encode())
-            self._child.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended, and says why
+        feed(self._child, source)
         threading.Thread(target=self._await, daemon=True).start()
 
     def __next__(self) -> Trajectory:

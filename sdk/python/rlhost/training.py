@@ -17,7 +17,7 @@ from typing import Any
 
 from . import pipelines
 from .progress import Bar
-from .program import environment, program
+from .program import environment, feed, program
 from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
 
 Callback = Callable[[dict[str, Any]], "bool | None"]
@@ -144,7 +144,7 @@ class _Training:
             r.start()
         raised: BaseException | None = None
         try:
-            self._write(child)
+            feed(child, self.source or "")
             raised = self._follow(child, lines)
         except BaseException:
             child.kill()
@@ -157,14 +157,6 @@ class _Training:
                 stream.close()
             self.bar.close()
         return self._result(child.returncode, raised)
-
-    def _write(self, child: subprocess.Popen[bytes]) -> None:
-        assert child.stdin is not None
-        try:
-            child.stdin.write((self.source or "").encode())
-            child.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended, and says why
 
     @staticmethod
     def _read(stream: Any, put: Callable[[bytes | None], None]) -> None:

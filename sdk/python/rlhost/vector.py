@@ -26,7 +26,7 @@ from . import _native, pipelines, plain, spec
 from .arena import read_columns, view
 from .gymnasium import asking
 from .gymnasium.tensors import common_start
-from .program import environment, program
+from .program import environment, feed, program
 from .spec import numbered
 
 _CELLS = 64
@@ -128,12 +128,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         theirs.close()
         for fd in (*rings, resets):
             os.close(fd)
-        assert child.stdin is not None
-        try:
-            child.stdin.write(source.encode())
-            child.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended, and says why
+        feed(child, source)
         return child, wire
 
     def _area_bytes(self) -> int:
