@@ -138,9 +138,6 @@ func (t *training) endFailed(err error) {
 // saving is what a run that learns does when it is asked to end.
 const saving = "saving at the next dataset boundary"
 
-// savingAll is what several runs do.
-func savingAll() string { return saving }
-
 // ending says what the run does when it is asked to end.
 func (t *training) ending() string {
 	if t.learns() {

@@ -26,7 +26,7 @@ var errTerminated = errors.New("asked to end (SIGTERM)")
 
 // onSignals are a command's reactions to signals.
 type onSignals struct {
-	ending  func() string // says what the first request to end leads to
+	ending  func() string // says what the first request to end leads to; nil: saving
 	parting func()        // last words before a second request ends the process
 	hangup  func()        // called on SIGHUP in a process without a terminal; nil: the same as an interrupt
 }
@@ -92,7 +92,11 @@ func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelC
 	if first == syscall.SIGTERM {
 		why, again = errTerminated, "once more to stop at once"
 	}
-	p.tell(slog.LevelWarn, "rlhost: ", "%v; %s (%s)", why, do.ending(), again)
+	what := saving
+	if do.ending != nil {
+		what = do.ending()
+	}
+	p.tell(slog.LevelWarn, "rlhost: ", "%v; %s (%s)", why, what, again)
 	cancel(why)
 	if !repeated(signals) {
 		return

@@ -173,7 +173,7 @@ func (s *sweeping) search(set *runs.Set) error {
 	if err != nil {
 		return errors.Join(err, set.Close())
 	}
-	ctx, stop := s.interruptible(onSignals{ending: savingAll, parting: func() {}})
+	ctx, stop := s.interruptible(onSignals{parting: func() {}})
 	defer stop()
 	if s.command.Attached != 0 {
 		if err := ipc.WhenEnds(s.command.Attached, terminate); err != nil {

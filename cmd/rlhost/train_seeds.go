@@ -82,7 +82,7 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 		return err
 	}
 	t.program = t.onScreen(t.command.JSON).outlasting()
-	ctx, stop := t.interruptible(onSignals{ending: savingAll, parting: func() {}})
+	ctx, stop := t.interruptible(onSignals{parting: func() {}})
 	defer stop()
 	if err := t.command.attach(); err != nil {
 		return err
