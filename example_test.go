@@ -112,11 +112,8 @@ func push(s [4]float32, right bool) [4]float32 {
 	return [4]float32{float32(x + dt*v), float32(v + dt*(f-0.05*bend*cos/1.1)), float32(angle + dt*turn), float32(turn + dt*bend)}
 }
 
-// A program takes the trajectories of a pipeline without a learner.
-func ExampleSample() {
-	dir, _ := os.MkdirTemp("", "runs")
-	defer os.RemoveAll(dir)
-	const sampler = `
+// sampler is a pipeline that learns nothing.
+const sampler = `
 rlhost = 1
 [run]
 name = "sampler"
@@ -126,7 +123,6 @@ use = "cartpole@1"
 kind = "rollout"
 env = "cartpole"
 envs = 16
-splits = 1
 horizon = 32
 [component.random]
 kind = "random"
@@ -137,8 +133,13 @@ slot = "random.act"
 signal = "random.actions"
 slot = "rollout.on_actions"
 `
+
+// A program takes the trajectories of a pipeline without a learner.
+func ExampleSample() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
 	n := 0
-	for block, err := range rlhost.Sample(context.Background(), "rollout.trajectories", rlhost.Options{Text: sampler, Set: []string{"run.dir=" + dir}}) {
+	for block, err := range rlhost.Sample(context.Background(), "rollout.trajectories", rlhost.Options{Text: sampler, Set: []string{"run.dir=" + dir, "component.rollout.splits=1"}}) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -130,13 +130,18 @@ func (o *Options) parts() (*graph.Parts, io.Closer) {
 // defaultFile is the pipeline that is read if none is named.
 const defaultFile = "pipeline.toml"
 
+// source returns the pipeline.
+func (o *Options) source() (file string, src []byte, err error) {
+	if file, src = cmp.Or(o.File, defaultFile), []byte(o.Text); o.Text == "" {
+		src, err = files.Read(file, graph.MaxBytes)
+	}
+	return file, src, err
+}
+
 func (o *Options) parse(parts *graph.Parts) (*graph.Graph, error) {
-	file, src := cmp.Or(o.File, defaultFile), []byte(o.Text)
-	if o.Text == "" {
-		var err error
-		if src, err = files.Read(file, graph.MaxBytes); err != nil {
-			return nil, err
-		}
+	file, src, err := o.source()
+	if err != nil {
+		return nil, err
 	}
 	return graph.Parse(file, src, graph.ParseOptions{Parts: parts, Sets: o.Set})
 }

@@ -1,15 +1,12 @@
 package rlhost
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 
-	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/sdk/component"
 )
@@ -61,16 +58,12 @@ func Sample(ctx context.Context, signal string, o Options) iter.Seq2[component.B
 
 // sampling begins the run of a pipeline with a sampler at a signal.
 func (o *Options) sampling(ctx context.Context, signal string, t *sampler) (*session.Session, error) {
-	with := *o
-	if with.Text == "" {
-		with.File = cmp.Or(with.File, defaultFile)
-		src, err := files.Read(with.File, graph.MaxBytes)
-		if err != nil {
-			return nil, err
-		}
-		with.Text = string(src)
+	_, src, err := o.source()
+	if err != nil {
+		return nil, err
 	}
-	with.Text += fmt.Sprintf("\n[component.%s]\nkind = %[1]q\n[[wire]]\nsignal = %q\nslot = \"%[1]s.on_trajectories\"\n", samplerName, signal)
+	with := *o
+	with.Text = string(src) + fmt.Sprintf("\n[component.%s]\nkind = %[1]q\n[[wire]]\nsignal = %q\nslot = \"%[1]s.on_trajectories\"\n", samplerName, signal)
 	with.Components = maps.Clone(o.Components)
 	if with.Components == nil {
 		with.Components = map[string]func() component.Component{}

@@ -11,28 +11,6 @@ import (
 	"github.com/rlhost/rlhost"
 )
 
-// sampling is a pipeline that learns nothing.
-const sampling = `
-rlhost = 1
-[run]
-name = "sampling"
-[env.cartpole]
-use = "cartpole@1"
-[component.rollout]
-kind = "rollout"
-env = "cartpole"
-envs = 16
-horizon = 32
-[component.random]
-kind = "random"
-[[wire]]
-signal = "rollout.obs_ready"
-slot = "random.act"
-[[wire]]
-signal = "random.actions"
-slot = "rollout.on_actions"
-`
-
 // collect iterates to the end, and returns the blocks that there were and the error.
 func collect(ctx context.Context, o rlhost.Options, each func(n int)) (n int, err error) {
 	for block, failed := range rlhost.Sample(ctx, "rollout.trajectories", o) {
@@ -52,7 +30,7 @@ func collect(ctx context.Context, o rlhost.Options, each func(n int)) (n int, er
 
 func TestSample_EndsWithTheRun(t *testing.T) {
 	t.Parallel()
-	n, err := collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir(), "run.stop.env_steps=10000"}}, nil)
+	n, err := collect(t.Context(), rlhost.Options{Text: sampler, Set: []string{"run.dir=" + t.TempDir(), "run.stop.env_steps=10000"}}, nil)
 	if n < 10000/(16*32/2)-4 || err != nil {
 		t.Errorf("%d blocks, %v; want nearly all of 10,000 env steps", n, err)
 	}
@@ -70,7 +48,7 @@ func TestSample_TellsWhy(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	n, err := collect(ctx, rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir()}}, func(n int) {
+	n, err := collect(ctx, rlhost.Options{Text: sampler, Set: []string{"run.dir=" + t.TempDir()}}, func(n int) {
 		if n == 3 {
 			cancel(stop)
 		}
@@ -78,7 +56,7 @@ func TestSample_TellsWhy(t *testing.T) {
 	if n < 3 || !errors.Is(err, stop) {
 		t.Errorf("%d blocks, %v; want the cause", n, err)
 	}
-	_, err = collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"component.rollout.horizon=0"}}, nil)
+	_, err = collect(t.Context(), rlhost.Options{Text: sampler, Set: []string{"component.rollout.horizon=0"}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "horizon") {
 		t.Errorf("%v, want the key that is wrong", err)
 	}
@@ -95,7 +73,7 @@ func TestSample_APanicEndsTheRun(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	_, _ = collect(t.Context(), rlhost.Options{Text: sampling, Set: []string{"run.dir=" + t.TempDir()}}, func(int) { panic("mine") })
+	_, _ = collect(t.Context(), rlhost.Options{Text: sampler, Set: []string{"run.dir=" + t.TempDir()}}, func(int) { panic("mine") })
 }
 
 // BenchmarkSample iterates over blocks of 64 rows; one iteration of the benchmark is an env step.
@@ -103,7 +81,7 @@ func BenchmarkSample(b *testing.B) {
 	for _, envs := range []int{64, 1024} {
 		b.Run(fmt.Sprintf("envs=%d", envs), func(b *testing.B) {
 			text := strings.NewReplacer("envs = 16", fmt.Sprintf("envs = %d\nsplits = 1\nblocks = 4\nloop = \"one\"", envs), "horizon = 32", "horizon = 64",
-				`kind = "random"`, "kind = \"random\"\nloop = \"one\"").Replace(sampling)
+				`kind = "random"`, "kind = \"random\"\nloop = \"one\"").Replace(sampler)
 			n, began := 0, time.Now()
 			for block, err := range rlhost.Sample(b.Context(), "rollout.trajectories", rlhost.Options{Text: text, Set: []string{fmt.Sprintf("run.dir=%q", b.TempDir())}}) {
 				if err != nil {
