@@ -32,8 +32,8 @@ class Server:
         server.register_handler("add", lambda player, points: scores.update({player: points}))
         server.serve()                      # until close, which another thread or a handler may call
 
-    or, within a loop of one's own, ``server.handle_requests()`` now and then. Handlers run on the thread that calls these. ``status`` is what
-    clients see, and any of READY, RUNNING, PAUSED, COMPLETED, ERROR, LOST, INTERRUPTED.
+    or, within a loop of one's own, ``server.handle_requests()`` now and then. Handlers run on the thread that calls these; what is asked before
+    the first of these calls waits for it. ``status`` is what clients see, and any of READY, RUNNING, PAUSED, COMPLETED, ERROR, LOST, INTERRUPTED.
 
     A name is parts joined by "/". Where names are served it is registered with a TTL, in seconds, and gone so long after this process has died."""
 
@@ -46,7 +46,7 @@ class Server:
         self.status = "READY"
         self._handlers: dict[str, Handler] = {}
         self._asked: queue.SimpleQueue[tuple[float, Handler, Mapping[str, Any], Future[bytes]] | None] = queue.SimpleQueue()
-        self._closed = threading.Event()
+        self._handling, self._closed = threading.Event(), threading.Event()
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._socket = _listen(self.path, name)
@@ -86,6 +86,7 @@ class Server:
 
     def handle_requests(self, max_count: int | None = None, timeout: float = 0.0) -> int:
         """Answers the requests that wait, in their order, at most max_count; returns how many. It waits for the first as long as timeout says."""
+        self._handling.set()
         count = 0
         while max_count is None or count < max_count:
             try:
@@ -109,6 +110,7 @@ class Server:
         if self._closed.is_set():
             return
         self._closed.set()
+        self._handling.set()
         self._asked.put(None)
         with contextlib.suppress(OSError):
             os.unlink(self.path)
@@ -155,10 +157,12 @@ class Server:
 
     def _reply(self, asked: dict[str, Any]) -> bytes:
         request = asked.get("request") or {}
+        within = float(request.get("deadline_seconds") or 30.0)
         if asked.get("verb") == "status":
             return frame({"reply": {"components": [{"name": self.name, "state": self.status.lower()}]}})
         if asked.get("verb") != "request":
             return frame({"error": {"code": "E071", "reason": f"this server knows no request {asked.get('verb')!r}"}})
+        self._handling.wait(within)  # until then handlers may still be registered
         command = request.get("name")
         if not command:
             return frame({"reply": {"offers": [{"name": self.name, "requests": [h.document() for h in self._handlers.values()]}]}})
@@ -169,7 +173,7 @@ class Server:
             return frame({"error": {"code": "E120", "reason": f"{self.name} does not answer the request {command!r}",
                                     "help": (f"did you mean {near[0]!r}? " if near else "") + f"requests: {there}"}})
         args = (request.get("each") or {}).get(self.name, request.get("args") or {})
-        return self._wait(run, args, float(request.get("deadline_seconds") or 30.0))
+        return self._wait(run, args, within)
 
     def _wait(self, run: Handler, args: Any, within: float) -> bytes:
         """Has a request answered by the thread that handles requests, and returns the frame with the answer."""

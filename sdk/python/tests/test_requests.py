@@ -165,13 +165,15 @@ class ServerTest(unittest.TestCase):
 
     def test_a_dead_server_is_lost_and_its_socket_is_taken_over(self):
         name = f"test/{uuid.uuid4()}"
-        child = subprocess.Popen([sys.executable, "-c", f"import rlhost; s = rlhost.Server({name!r}); s.register_handler('hang', lambda n: __import__('time').sleep(n)); s.serve()"],
+        code = f"import rlhost, time; s = rlhost.Server({name!r}); s.register_handler('hang', lambda n: (print(flush=True), time.sleep(n))); s.serve()"
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,
                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         client = rlhost.connect(server=name, timeout=20)
         self.addCleanup(client.close)
         asked = client.async_request(name, "hang", n=100, timeout=60)
+        child.stdout.readline()
         with self.assertRaises(rlhost.RequestTimeout):
             client.request(name, "hang", n=0, timeout=0.2)  # it is at the other one
         os.kill(child.pid, signal.SIGKILL)
