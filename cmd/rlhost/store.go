@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/plugins/objects"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 type storeCommand struct {
-	Socket  string `placeholder:"PATH" help:"Socket to serve at; default one in the user's own runtime folder."`
+	Name    string `help:"Name under which programs find it: letters, digits and . _ -; default none, or \"default\" at the default socket."`
+	Socket  string `placeholder:"PATH" help:"Socket to serve at; default one in the user's own runtime folder, of its name where it has one."`
 	Memory  int    `placeholder:"MIB" help:"Most memory of all objects together, in MiB; default what the machine has."`
 	Clients int    `default:"1024" help:"Most clients at a time."`
 
@@ -27,8 +29,11 @@ func (c *storeCommand) Run(p *program) error {
 	if c.Memory < 0 || c.Clients < 1 {
 		return fail(exitUsage, fmt.Errorf("--memory %d --clients %d: want 0 or more, and 1 or more", c.Memory, c.Clients))
 	}
+	if c.Name == "" && c.Socket == "" {
+		c.Name, c.Socket = "default", wire.DefaultPath()
+	}
 	server, err := objects.Start(objects.Options{
-		Path: c.Socket, Sessions: c.Clients, Log: p.logger(), Limits: store.Limits{Bytes: c.Memory << 20},
+		Path: c.Socket, Name: c.Name, Sessions: c.Clients, Log: p.logger(), Limits: store.Limits{Bytes: c.Memory << 20},
 	})
 	if err != nil {
 		return err

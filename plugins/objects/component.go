@@ -1,11 +1,13 @@
 package objects
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/ipc"
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
@@ -19,7 +21,8 @@ type Component struct {
 var _ component.Component = (*Component)(nil)
 
 type config struct {
-	Socket  string `toml:"socket" doc:"Socket of the store." default:"one for each user"`
+	Name    string `toml:"name" doc:"Name under which programs find the store." default:"the component's"`
+	Socket  string `toml:"socket" doc:"Socket of the store." default:"one of its name, or one for each user where it has no name"`
 	Memory  int64  `toml:"memory,bytes" doc:"Most memory of all objects; 0 = the machine's."`
 	Clients int    `toml:"clients" doc:"Most clients at a time." range:"1 or more"`
 }
@@ -39,6 +42,9 @@ func (c *Component) Configure(decode func(into any) error) error {
 		return err
 	}
 	var errs []error
+	if _, err := wire.NamedPath(cmp.Or(c.config.Name, "objects")); err != nil {
+		errs = append(errs, &component.ConfigError{Key: "name", Reason: fmt.Sprintf("is %q, want up to 64 letters, digits and . _ -", c.config.Name)})
+	}
 	if c.config.Memory < 0 {
 		errs = append(errs, &component.ConfigError{Key: "memory", Reason: fmt.Sprintf("is %d, want 0 or more", c.config.Memory)})
 	}
@@ -50,12 +56,16 @@ func (c *Component) Configure(decode func(into any) error) error {
 
 // Start implements component.Component.
 func (c *Component) Start(h *component.Host) error {
+	path := c.config.Socket
+	if c.config.Name == "" {
+		path = cmp.Or(path, wire.DefaultPath())
+	}
 	server, err := Start(Options{
-		Path: c.config.Socket, Sessions: c.config.Clients, Log: h.Log,
+		Path: path, Name: cmp.Or(c.config.Name, h.Name), Sessions: c.config.Clients, Log: h.Log,
 		Limits: store.Limits{Bytes: int(c.config.Memory)},
 	})
 	if errors.Is(err, ipc.ErrInUse) {
-		return fmt.Errorf("%w: give this pipeline a `socket` of its own", err)
+		return fmt.Errorf("%w: give this store a `name` of its own", err)
 	}
 	if err != nil {
 		return err

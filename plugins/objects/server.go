@@ -9,17 +9,21 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/core/objects/wire"
+	"github.com/rlhost/rlhost/core/registry"
+	"github.com/rlhost/rlhost/core/registry/remote"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Options are the settings of a server.
 type Options struct {
-	Path     string       // of the socket; default wire.DefaultPath
+	Path     string       // of the socket; default wire.NamedPath, or wire.DefaultPath without a name
+	Name     string       // under which other programs find it; default none
 	Store    *store.Store // the caller's; default: a store of the server's own
 	Limits   store.Limits // of the server's own store
 	Sessions int          // most clients at a time; default 1024
@@ -31,6 +35,8 @@ type Server struct {
 	*ipc.Server
 	options Options
 	own     bool // the store is the server's
+	unname  context.CancelFunc
+	named   sync.WaitGroup
 }
 
 // Serve serves objects until ctx ends. It returns ipc.ErrInUse if another process does so at that path.
@@ -46,6 +52,13 @@ func Serve(ctx context.Context, o Options) error {
 // Start serves in the background. The server must be closed.
 func Start(o Options) (*Server, error) {
 	s := &Server{own: o.Store == nil}
+	if o.Name != "" {
+		path, err := wire.NamedPath(o.Name)
+		if err != nil {
+			return nil, err
+		}
+		o.Path = cmp.Or(o.Path, path)
+	}
 	o.Path = cmp.Or(o.Path, wire.DefaultPath())
 	o.Sessions = cmp.Or(o.Sessions, 1024)
 	o.Log = cmp.Or(o.Log, slog.Default())
@@ -61,7 +74,19 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve objects: %w", err)
 	}
+	s.announce()
 	return s, nil
+}
+
+// announce keeps the store's name, if it has one, among the user's names until Close.
+func (s *Server) announce() {
+	var ctx context.Context
+	ctx, s.unname = context.WithCancel(context.Background())
+	if s.options.Name == "" {
+		return
+	}
+	name := map[string]string{remote.Stores + s.options.Name: s.Path()}
+	s.named.Go(func() { remote.Announce(ctx, registry.Options{}, func() map[string]string { return name }) })
 }
 
 // Store returns the served store.
@@ -70,6 +95,8 @@ func (s *Server) Store() *store.Store { return s.options.Store }
 // Close disconnects all clients, releases their claims, and closes the store if it is the server's own. The
 // socket's path is gone when it returns. A second Close returns net.ErrClosed.
 func (s *Server) Close() error {
+	s.unname()
+	s.named.Wait()
 	err := s.Server.Close()
 	if s.own && !errors.Is(err, net.ErrClosed) {
 		err = errors.Join(err, s.options.Store.Close())

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,6 +20,8 @@ import (
 	"github.com/rlhost/rlhost/core/channel"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/ipc"
+	"github.com/rlhost/rlhost/core/registry"
+	names "github.com/rlhost/rlhost/core/registry/remote"
 	"github.com/rlhost/rlhost/core/shm"
 )
 
@@ -37,6 +40,8 @@ type Server struct {
 	memory  *channel.Memory
 	regions *regions
 	held    atomic.Int64 // bytes of items in regions that clients have
+	unname  context.CancelFunc
+	named   sync.WaitGroup
 }
 
 const (
@@ -91,6 +96,10 @@ func Serve(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve channel %q: %w", o.Name, err)
 	}
+	ctx, unname := context.WithCancel(context.Background())
+	s.unname = unname
+	name := map[string]string{names.Channels + o.Name: path}
+	s.named.Go(func() { names.Announce(ctx, registry.Options{}, func() map[string]string { return name }) })
 	return s, nil
 }
 
@@ -99,6 +108,8 @@ func (s *Server) Channel() *channel.Memory { return s.memory }
 
 // Close closes the channel and disconnects its clients. Items that are left are lost, and their number is in the log.
 func (s *Server) Close() error {
+	s.unname()
+	s.named.Wait()
 	s.memory.Close()
 	if n := s.memory.Now("").Items; n > 0 {
 		s.options.Log.Warn("channel: items were left", "channel", s.options.Name, "items", n)

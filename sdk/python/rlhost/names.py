@@ -61,6 +61,15 @@ def default_path() -> str:
     return service_path("names.sock")
 
 
+def served(root: str, name: str) -> str | None:
+    """The socket of what is served under a name, such as ``served("rlhost/channels/", "jobs")``, if this user's registry knows it."""
+    try:
+        with Names() as names:
+            return names.get(root + name)
+    except (NamesError, OSError):
+        return None  # also where nobody serves names
+
+
 def _error(answer: dict[str, Any]) -> NamesError:
     return _ERRORS.get(answer["code"], NamesError)(answer["code"], answer["reason"])
 

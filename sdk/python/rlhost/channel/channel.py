@@ -15,6 +15,7 @@ import weakref
 from typing import Any, Literal, overload
 
 from . import codec, wire
+from ..names import served
 from .connection import Call, Connection, key_of
 from .errors import ChannelError, Invalid, NoChannel, error
 from .handle import Handle
@@ -109,8 +110,18 @@ class Channel:
         with self._lock:
             if self._connection is None:
                 _leave_at_exit()
-                self._connection = Connection(self.name, self._path)
+                self._connection = self._reach()
             return self._connection
+
+    def _reach(self) -> Connection:
+        """A connection to the socket of the channel's name, or else to the one that the user's registry of names has."""
+        try:
+            return Connection(self.name, self._path)
+        except NoChannel:
+            elsewhere = served("rlhost/channels/", self.name)
+            if elsewhere is None or elsewhere == self._path:
+                raise
+            return Connection(self.name, elsewhere)
 
     def __reduce__(self) -> tuple[type[Channel], tuple[str]]:
         """In another process it is a client of its own."""

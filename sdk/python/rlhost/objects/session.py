@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 import time
 import weakref
 from typing import Any, TypeVar
 
+from ..names import served
 from .connection import Connection
-from .errors import Canceled, Closed, HostLost, NotFound, ObjectError, Removed
+from .errors import Canceled, Closed, HostLost, LimitExceeded, NotFound, ObjectError, Removed
 from .layout import Object
 from .wire import NO_FILE, OPEN, R_OBJECT
 
@@ -20,9 +22,24 @@ def default_path() -> str:
     """The default socket of hosts and clients: $RLHOST_OBJECTS, or one in a folder of the user's own."""
     if path := os.environ.get("RLHOST_OBJECTS"):
         return path
+    return os.path.join(_folder(), "objects.sock")
+
+
+def _folder() -> str:
     if folder := os.environ.get("XDG_RUNTIME_DIR"):
-        return os.path.join(folder, "rlhost", "objects.sock")
-    return "/tmp/rlhost-%d/objects.sock" % os.geteuid()
+        return os.path.join(folder, "rlhost")
+    return "/tmp/rlhost-%d" % os.geteuid()
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
+
+
+def named_path(name: str) -> str:
+    """The socket of the store of a name: its own in this user's folder, or else the one that the user's registry of names has."""
+    if not _NAME.match(name):
+        raise LimitExceeded("a store called %.80r: want up to 64 letters, digits and . _ -" % name)
+    path = os.path.join(_folder(), "store-%s.sock" % name)
+    return path if os.path.exists(path) else served("rlhost/stores/", name) or path
 
 
 S = TypeVar("S", bound="Session")
@@ -31,14 +48,14 @@ S = TypeVar("S", bound="Session")
 class Session:
     """A store's connection to the host, and the objects that it has used."""
 
-    def __init__(self, path: str | None = None, *, timeout: float | None = 0):
-        self.path = path or default_path()
+    def __init__(self, path: str | None = None, *, name: str | None = None, timeout: float | None = 0):
         self._closed = False
         self._objects: dict[str, Object] = {}
         self._lock = threading.RLock()
         self._connection: Connection | None = None
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
+            self.path = path or (default_path() if name is None else named_path(name))
             try:
                 self._connect()
                 break

@@ -22,8 +22,8 @@ from .wire import (
 
 
 class Store(Session):
-    """A connection to the objects that a running rlhost serves, at ``path`` or default_path(). It raises HostLost if no
-    host serves there; with a timeout it waits that long for one."""
+    """A connection to the objects that a running rlhost serves, at ``path``, under ``name`` or at default_path(). It raises
+    HostLost if no host serves there; with a timeout it waits that long for one."""
 
     # Objects.
 

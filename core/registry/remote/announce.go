@@ -1,0 +1,86 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rlhost/rlhost/core/registry"
+)
+
+// Roots of the names of what programs serve.
+const (
+	Runs     = "rlhost/runs/"     // Runs + NAME/NUMBER: a run's socket; below it its components with their kinds
+	Stores   = "rlhost/stores/"   // Stores + NAME: a store's socket
+	Channels = "rlhost/channels/" // Channels + NAME: a channel's socket
+)
+
+// AnnouncedTTL is how long names last that Announce has added, after their process was killed.
+const AnnouncedTTL = 10 * time.Second
+
+// announcer keeps names in a registry.
+type announcer struct {
+	names   registry.Names
+	options registry.Options
+	leases  map[string]registry.Lease
+}
+
+// Announce keeps the names that wanted returns, with their values, in the registry of this user's names, while one is served. It returns
+// when ctx ends, and the names with it. A TTL of 0 is AnnouncedTTL. A name that another process has, and that is not to be replaced, is
+// tried again until it is free.
+func Announce(ctx context.Context, o registry.Options, wanted func() map[string]string) {
+	client := NewClient(SocketPath())
+	o.TTL = cmp.Or(o.TTL, AnnouncedTTL)
+	a := &announcer{names: client, options: o, leases: map[string]registry.Lease{}}
+	tick := time.NewTicker(o.TTL / 4)
+	defer tick.Stop()
+	for {
+		a.renew(ctx, wanted())
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		a.drop(limited, nil)
+		cancel()
+		_ = client.Close() // of a registry that may have gone
+		return
+	}
+}
+
+// renew makes the registry have the names that are wanted. Where nobody serves one, that is for the next time.
+func (a *announcer) renew(ctx context.Context, wanted map[string]string) {
+	for name, value := range wanted {
+		if lease, ok := a.leases[name]; ok && a.names.Renew(ctx, name, lease, a.options.TTL) == nil {
+			continue
+		}
+		delete(a.leases, name)
+		lease, err := a.add(ctx, name, value)
+		switch {
+		case err == nil:
+			a.leases[name] = lease
+		case !isNames(err):
+			clear(a.leases)
+			return
+		}
+	}
+	a.drop(ctx, wanted)
+}
+
+// add adds a name. The end of ctx does not interrupt it: a name that was added without its lease would outlast its process.
+func (a *announcer) add(ctx context.Context, name, value string) (registry.Lease, error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return a.names.Add(limited, name, value, a.options)
+}
+
+// drop deletes the names that are not wanted.
+func (a *announcer) drop(ctx context.Context, wanted map[string]string) {
+	for name, lease := range a.leases {
+		if _, ok := wanted[name]; !ok {
+			_ = a.names.Delete(ctx, name, lease) // else it ends with its time
+			delete(a.leases, name)
+		}
+	}
+}
