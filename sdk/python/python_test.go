@@ -41,7 +41,7 @@ func interpreter(t *testing.T) string {
 
 // TestPython_OwnTests runs the tests in Python.
 func TestPython_OwnTests(t *testing.T) {
-	unittest(t, 5*time.Minute, "discover", "-p", "test_*.py")
+	unittest(t, 10*time.Minute, "discover", "-p", "test_*.py")
 }
 
 // TestKill_ClientsOfAChannel kills as many as RLHOST_KILLS says; the tests above kill a few.

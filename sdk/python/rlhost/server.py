@@ -162,10 +162,10 @@ class Server:
             return frame({"reply": {"components": [{"name": self.name, "state": self.status.lower()}]}})
         if asked.get("verb") != "request":
             return frame({"error": {"code": "E071", "reason": f"this server knows no request {asked.get('verb')!r}"}})
-        self._handling.wait(within)  # until then handlers may still be registered
         command = request.get("name")
         if not command:
             return frame({"reply": {"offers": [{"name": self.name, "requests": [h.document() for h in self._handlers.values()]}]}})
+        self._handling.wait(within)  # until then handlers may still be registered
         run = self._handlers.get(command)
         if run is None:
             near = difflib.get_close_matches(command, self._handlers, 1)
