@@ -69,3 +69,44 @@ func (c *scaleCommand) Run(p *program) error {
 	}
 	return tell(p, &c.jobFlags, control.VerbScale, q, func(r *control.ReloadReply) string { return text.Reload("scaled", r) })
 }
+
+// wireFlags are the ends of a wire.
+type wireFlags struct {
+	Signal string `arg:"" help:"COMPONENT.SIGNAL that messages come from; '*.SIGNAL' is that of each component which has it."`
+	Slot   string `arg:"" help:"COMPONENT.SLOT that they go to; '*.SLOT' too."`
+	DryRun bool   `help:"Check it, and change nothing."`
+}
+
+type connectCommand struct {
+	wireFlags
+	Mode   string   `placeholder:"MODE" help:"all, queue, latest or reply; default by what the wire carries."`
+	Depth  int      `placeholder:"N" help:"Messages that may wait; default by what the wire carries."`
+	OnFull string   `placeholder:"HOW" help:"block, drop_newest, drop_oldest, coalesce or fail; default by what the wire carries."`
+	Write  []string `placeholder:"COLUMN" help:"Columns of the message's block that the receiver may write."`
+	jobFlags
+}
+
+// Help describes connect.
+func (c *connectCommand) Help() string {
+	return `The wire is checked as one of the file is, and comes in at the next boundary. The next reload takes it out again unless the file has it.
+
+  rlhost connect rollout.trajectories logger.on_trajectories --mode all`
+}
+
+// Run asks for the wire.
+func (c *connectCommand) Run(p *program) error {
+	w := control.Wire{Signal: c.Signal, Slot: c.Slot, Mode: c.Mode, Depth: c.Depth, OnFull: c.OnFull, Write: c.Write}
+	q := control.RewireRequest{Connect: []control.Wire{w}, DryRun: c.DryRun}
+	return tell(p, &c.jobFlags, control.VerbRewire, q, func(r *control.ReloadReply) string { return text.Reload("connected", r) })
+}
+
+type disconnectCommand struct {
+	wireFlags
+	jobFlags
+}
+
+// Run asks for the wire to be taken out.
+func (c *disconnectCommand) Run(p *program) error {
+	q := control.RewireRequest{Disconnect: []control.Wire{{Signal: c.Signal, Slot: c.Slot}}, DryRun: c.DryRun}
+	return tell(p, &c.jobFlags, control.VerbRewire, q, func(r *control.ReloadReply) string { return text.Reload("disconnected", r) })
+}

@@ -188,6 +188,8 @@ type live struct {
 	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
 	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`
 	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
+	Connect    connectCommand    `cmd:"" help:"Put a wire into a running job."`
+	Disconnect disconnectCommand `cmd:"" help:"Take a wire out of a running job."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`
 	Unpause    unpauseCommand    `cmd:"" help:"End a pause."`
 	Request    requestCommand    `cmd:"" help:"Ask components a question that they answer."`

@@ -111,6 +111,19 @@ on_full = "drop_oldest"
 		}
 		return total > 0
 	})
+	// A wire is taken out and put in again by the client.
+	if r, err := j.client.Disconnect(t.Context(), "rollout.episodes", "oracle.on_episodes"); err != nil || len(r.Changes) != 1 || r.Changes[0].Text != "removed" {
+		t.Errorf("disconnect: %+v, %v", r, err)
+	}
+	quiet := string(j.asked("oracle", "total", "{}", soon).Reply)
+	if again := string(j.asked("oracle", "total", "{}", soon).Reply); again != quiet {
+		t.Errorf("without a wire: %s episodes, then %s", quiet, again)
+	}
+	wire := control.Wire{Signal: "rollout.episodes", Slot: "oracle.on_episodes", Mode: "all", Depth: 1024, OnFull: "drop_oldest"}
+	if r, err := j.client.Connect(t.Context(), wire); err != nil || len(r.Changes) != 1 || !strings.HasPrefix(r.Changes[0].Text, "added: all, depth 1024") {
+		t.Errorf("connect: %+v, %v", r, err)
+	}
+	testkit.Until(t, "episodes once more", func() bool { return string(j.asked("oracle", "total", "{}", soon).Reply) != quiet })
 	for what, want := range map[string]string{
 		"raise":  `^E122 KeyError: 'no such key' \(oracle.py:26\)$`,
 		"object": `^E124 : the answer is no JSON: object <object object at 0x[0-9a-f]+> \(\)$`,

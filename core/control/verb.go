@@ -13,6 +13,7 @@ const (
 	VerbRollback   Verb = "rollback"   // RollbackRequest, SwapReply
 	VerbReload     Verb = "reload"     // ReloadRequest, ReloadReply
 	VerbScale      Verb = "scale"      // ScaleRequest, ReloadReply
+	VerbRewire     Verb = "rewire"     // RewireRequest, ReloadReply
 	VerbPause      Verb = "pause"      // GroupRequest, GroupReply
 	VerbUnpause    Verb = "unpause"    // GroupRequest, GroupReply
 	VerbCheckpoint Verb = "checkpoint" // CheckpointRequest, CheckpointReply

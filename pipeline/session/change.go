@@ -25,6 +25,7 @@ const (
 	whatRollback = "rollback"
 	whatReload   = "reload"
 	whatScale    = "scale"
+	whatRewire   = "rewire"
 	whatFallback = "fallback"
 )
 

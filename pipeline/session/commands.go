@@ -59,6 +59,7 @@ func (c *commands) verbs() control.Verbs {
 	control.On(v, control.VerbRollback, changes.rollback)
 	control.On(v, control.VerbReload, changes.reload)
 	control.On(v, control.VerbScale, changes.scale)
+	control.On(v, control.VerbRewire, changes.rewire)
 	control.On(v, control.VerbPause, run.pause)
 	control.On(v, control.VerbUnpause, run.resume)
 	control.On(v, control.VerbCheckpoint, run.checkpoint)

@@ -197,6 +197,31 @@ class Workers:
             raise failed
         return found
 
+    def connect(self, signal: str, slot: str, *, mode: str = "", depth: int = 0, on_full: str = "", write: Sequence[str] = ()) -> list[str]:
+        """Puts a wire into the running pipeline, from WORKER.SIGNAL to WORKER.SLOT; * is each worker that has the port. mode, depth, on_full
+        and write are those of a wire in a file, and so are the checks. Returns what has changed, a line each; the next ``rlhost reload`` takes
+        it back unless the file has it. Raises a RequestError."""
+        options = {"mode": mode, "depth": depth, "on_full": on_full, "write": list(write)}
+        return self._rewire("connect", signal, slot, {k: v for k, v in options.items() if v})
+
+    def disconnect(self, signal: str, slot: str) -> list[str]:
+        """Takes the wire between two ports out of the running pipeline. Messages that wait in it are counted as dropped."""
+        return self._rewire("disconnect", signal, slot, {})
+
+    def _rewire(self, verb: str, signal: str, slot: str, options: dict[str, Any]) -> list[str]:
+        endpoint, wire = self._endpoints[0], {}
+        for key, port in (("signal", signal), ("slot", slot)):
+            worker, _, name = port.rpartition(".")
+            found = next((e for e in self._endpoints if worker != "*" and e.component(worker) is not None), endpoint)
+            if found is not endpoint and "signal" in wire:
+                raise _error(worker, {"code": "E079", "reason": f"{signal} and {slot} are of two runs"})
+            endpoint = found
+            wire[key] = f"{endpoint.component(worker) or worker}.{name}"
+        if endpoint.server:
+            raise _error(endpoint.server, {"code": "E071", "reason": "is a server, which has no signals and slots"})
+        reply = endpoint.connections.ask("rewire", {verb: [{**wire, **options}]})
+        return [f"{c['name']}: {c['text']}" for c in reply.get("changes") or []]
+
     def status(self, pattern: str = "*") -> dict[str, str]:
         """READY, RUNNING, PAUSED, COMPLETED, ERROR, LOST or INTERRUPTED of each worker whose name matches: * is any number of characters, ? one.
 

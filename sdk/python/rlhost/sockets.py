@@ -100,7 +100,7 @@ class Connections:
         self._idle: list[Connection] = []
 
     def ask(self, verb: str, request: Any, usable: Callable[[Exception], bool] = lambda _: False, timeout: float | None = None) -> Any:
-        """Makes a request and returns its reply. usable says after which errors the connection can be used again."""
+        """Makes a request and returns its reply, without its notices. usable says after which errors the connection can be used again."""
         with self._lock:
             c = self._idle.pop() if self._idle else None
         if c and time.monotonic() - c.idle > 20:  # the other end closes silent ones after a minute
@@ -110,7 +110,9 @@ class Connections:
         try:
             c.socket.settimeout(timeout)
             c.send({"verb": verb, "request": request})
-            _, reply = c.next()
+            notice, reply = c.next()
+            while notice is not None:
+                notice, reply = c.next()
         except BaseException as err:
             if isinstance(err, Exception) and usable(err):
                 self._keep(c)

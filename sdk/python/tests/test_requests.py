@@ -256,7 +256,7 @@ PLUGIN = '''
 
     class Oracle(rlhost.Component):
         def start(self, host):
-            self.value = 1
+            self.value, self.episodes = 1, 0
 
         @rlhost.request
         def add(self, n: int, to: dict = None) -> int:
@@ -267,6 +267,15 @@ PLUGIN = '''
         @rlhost.request
         def wrong(self):
             raise ValueError("not today")
+
+        slots = [rlhost.Slot("on_episodes", "episode")]
+
+        def on_episodes(self, m):
+            self.episodes += 1
+
+        @rlhost.request
+        def seen(self) -> int:
+            return self.episodes
 
     rlhost.serve(Oracle)
 '''
@@ -285,7 +294,7 @@ class ComponentTest(unittest.TestCase):
         self.assertEqual(kind["requests"], [
             {"name": "add", "doc": "Adds to the value.", "args": [{"name": "n", "type": "integer", "optional": False},
                                                                   {"name": "to", "type": "table", "optional": True}]},
-            {"name": "wrong", "doc": "", "args": []}])
+            {"name": "wrong", "doc": "", "args": []}, {"name": "seen", "doc": "", "args": []}])
         host.start("oracle")
         host.send_frame({"request": {"call": 1, "name": "add", "args": {"n": 2}, "within_ns": 10**11}})
         host.send_frame({"request": {"call": 2, "name": "add", "args": {"n": 5}, "within_ns": 0}})  # nobody waits for it
@@ -367,6 +376,15 @@ class RunTest(unittest.TestCase):
         with self.assertRaisesRegex(rlhost.UnknownRequest, "no component is called"):
             run.request("nobody", "add", n=1)
         self.assertEqual(run.status("oracle*"), {"oracle[0]": "RUNNING", "oracle[1]": "RUNNING"})
+        self.assertEqual(run.connect("rollout.episodes", "oracle.on_episodes", depth=64, on_full="drop_oldest", mode="all"),
+                         ["rollout.episodes → oracle.on_episodes: added: all, depth 64, drop_oldest"])
+        until(lambda: run.request("oracle[0]", "seen") > 0)
+        with self.assertRaisesRegex(rlhost.RequestError, "E006: .* twice"):
+            run.connect("rollout.episodes", "*.on_episodes")
+        self.assertEqual(run.disconnect("rollout.episodes", "oracle.on_episodes"), ["rollout.episodes → oracle.on_episodes: removed"])
+        with self.assertRaisesRegex(rlhost.UnknownRequest, "E071: no wire leads from"):
+            run.disconnect("rollout.episodes", "oracle.on_episodes")
+        self.assertEqual(run.request("oracle[0]", "seen"), run.request("oracle[0]", "seen"))
         with rlhost.connect(runs=str(at / "runs")) as same:  # the only one there
             self.assertEqual(same.request("oracle[1]", "add", n=0), 6)
         job.terminate()
