@@ -49,7 +49,7 @@ func TestMetrics_RunsWriteWhatIsDescribed(t *testing.T) {
 	}
 	described := map[string]bool{}
 	for name, run := range written {
-		m, ok := metrics.Find(name)
+		m, _, ok := metrics.Find(name)
 		if !ok {
 			t.Errorf("%s writes %s, which core/metrics does not describe", run, name)
 		}
@@ -71,7 +71,7 @@ func TestMetrics_RunsWriteWhatIsDescribed(t *testing.T) {
 // Every learner reports these, whatever its options.
 func TestMetrics_TheLearnersReportsAreDescribed(t *testing.T) {
 	for _, name := range learner.StatNames() {
-		if _, ok := metrics.Find(name); !ok {
+		if _, _, ok := metrics.Find(name); !ok {
 			t.Errorf("core/metrics does not describe %s", name)
 		}
 	}

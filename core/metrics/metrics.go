@@ -17,6 +17,7 @@ type Kind string
 // Kinds.
 const (
 	Line      Kind = "line"      // computed for the line that it is in
+	Total     Kind = "total"     // computed for the line, and never falls
 	Counter   Kind = "counter"   // rises from the start of the program on
 	Gauge     Kind = "gauge"     // the newest value
 	Histogram Kind = "histogram" // several numbers of a distribution; see Suffixes
@@ -52,16 +53,19 @@ var Suffixes = []Suffix{
 }
 
 // Find returns the description of a metric by the name that it has in a file: with a histogram's ending, or with the name of a policy that
-// does not lead in front. ok is false for the metrics of components and modules of your own.
-func Find(name string) (m Metric, ok bool) {
+// does not lead in front, which it returns too. ok is false for the metrics of components and modules of your own.
+func Find(name string) (m Metric, policy string, ok bool) {
 	if m, ok = find(name); ok {
-		return m, true
+		return m, "", true
 	}
-	_, rest, cut := strings.Cut(name, "/")
+	policy, rest, cut := strings.Cut(name, "/")
 	if !cut {
-		return Metric{}, false
+		return Metric{}, "", false
 	}
-	return find(rest)
+	if m, ok = find(rest); !ok {
+		return Metric{}, "", false
+	}
+	return m, policy, true
 }
 
 // find takes the name itself, else the longest of the names that fit: env/NAME/count before env/NAME.
@@ -88,11 +92,38 @@ func (m *Metric) has(name string) bool {
 		}
 		name = strings.TrimSuffix(name, Suffixes[i].Ending)
 	}
-	want, got := strings.Split(m.Name, "/"), strings.Split(name, "/")
+	want, got := m.parts(name)
+	return slices.EqualFunc(want, got, func(want, got string) bool { return want == got || anyName(want) && got != "" })
+}
+
+// parts returns the parts of the metric's name, and of the name that it has in a file.
+func (m *Metric) parts(name string) (want, got []string) {
+	want, got = strings.Split(m.Name, "/"), strings.Split(name, "/")
 	if more := len(got) - len(want); more > 0 && want[0] == "env" && got[0] == "env" { // an environment's own name may have strokes in it
 		got = append([]string{"env", strings.Join(got[1:2+more], "/")}, got[2+more:]...)
 	}
-	return slices.EqualFunc(want, got, func(want, got string) bool { return want == got || anyName(want) && got != "" })
+	return want, got
+}
+
+// Split returns the parts of the metric's name that are always there, and what the name that it has in a file, without a policy and a
+// histogram's ending, has for each word in capitals, by that word in small letters: steps/dropped and reason = fault.
+func (m *Metric) Split(name string) (fixed []string, words map[string]string) {
+	want, got := m.parts(name)
+	words = map[string]string{}
+	for i, part := range want {
+		if anyName(part) {
+			words[strings.ToLower(part)] = got[i]
+		} else {
+			fixed = append(fixed, part)
+		}
+	}
+	return fixed, words
+}
+
+// OfPolicy reports whether each policy has the metric: what its learner reports, and the returns of its episodes.
+func (m *Metric) OfPolicy() bool {
+	group, _, _ := strings.Cut(m.Name, "/")
+	return m.Name != "charts/SPS" && slices.Contains([]string{"charts", "losses", "lag", "eval", "global_step", "policy_version"}, group)
 }
 
 // anyName reports whether a part of a name stands for any name.

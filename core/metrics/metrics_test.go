@@ -22,7 +22,7 @@ func TestFind_KnowsTheNamesOfFiles(t *testing.T) {
 		"steps/dropped/component.x": "steps/dropped/REASON",
 		"entropy":                   "",
 	} {
-		if m, ok := Find(name); m.Name != want || ok != (want != "") {
+		if m, _, ok := Find(name); m.Name != want || ok != (want != "") {
 			t.Errorf("Find(%q) = %q, %t; want %q", name, m.Name, ok, want)
 		}
 	}

@@ -3,17 +3,17 @@ package metrics
 // Groups are all metrics, in the order of the reference.
 var Groups = []Group{
 	{"Time and progress", []Metric{
-		{"global_step", Line, "env steps", "Env steps that the leading policy has learned from: the x-axis of all metrics"},
+		{"global_step", Total, "env steps", "Env steps that the leading policy has learned from: the x-axis of all metrics"},
 		{"time", Line, "s", "Unix time of the line"},
 		{"policy_version", Line, "count", "Version of the policy that the line's dataset made"},
 		{"charts/SPS", Line, "env steps/s", "Env steps made in a second, over the last ten seconds"},
-		{"perf/wall_seconds", Line, "s", "Time that the run has taken, over all its processes"},
+		{"perf/wall_seconds", Total, "s", "Time that the run has taken, over all its processes"},
 		{"perf/update_seconds", Line, "s", "Time that the learner took for the dataset"},
 	}},
 	{"Returns", []Metric{
 		{"charts/episodic_return", Line, "reward", "Mean return of the episodes in the window; `stop.return` looks at it"},
 		{"charts/episodic_length", Line, "env steps", "Mean length of the episodes in the window"},
-		{"charts/episodes", Line, "count", "Episodes that have ended in the run"},
+		{"charts/episodes", Total, "count", "Episodes that have ended in the run"},
 		{"charts/window_full", Line, "0 or 1", "1 once every environment is represented in the window, so that `stop.return` may hold"},
 		{"charts/reached_return", Gauge, "reward", "Mean return that ended the run by its stop rule"},
 		{"charts/reached_steps", Gauge, "env steps", "Env steps that ended the run by a rule of `stop.policies`"},
@@ -49,7 +49,7 @@ var Groups = []Group{
 	{"Learner and batcher", []Metric{
 		{"learner/env_steps", Counter, "env steps", "Env steps that all learners have learned from"},
 		{"learner/cut_env_steps", Counter, "env steps", "Env steps of datasets that were not finished when the run ended"},
-		{"learner/optimizer_steps", Line, "count", "Optimiser steps of the learner in the run"},
+		{"learner/optimizer_steps", Total, "count", "Optimiser steps of the learner in the run"},
 		{"learner/gathered_bytes", Counter, "bytes", "Observations that the learner copied into minibatches"},
 		{"learner/stats_skipped", Counter, "count", "Reports that the learner left out because the runner was late"},
 		{"batcher/waiting_rows", Gauge, "rows", "Rows in blocks that wait for their dataset to fill"},
@@ -57,11 +57,11 @@ var Groups = []Group{
 		{"cuda/staged_bytes", Counter, "bytes", "On a GPU: observations that the processor copied first, because the device cannot reach their blocks"},
 	}},
 	{"Env steps of the run", []Metric{
-		{"steps/made", Line, "env steps", "Env steps made since the program started; equals trained, dropped and under way together"},
-		{"steps/trained", Line, "env steps", "Env steps learned from"},
-		{"steps/dropped", Line, "env steps", "Env steps dropped, for all reasons"},
+		{"steps/made", Total, "env steps", "Env steps made since the program started; equals trained, dropped and under way together"},
+		{"steps/trained", Total, "env steps", "Env steps learned from"},
+		{"steps/dropped", Total, "env steps", "Env steps dropped, for all reasons"},
 		{"steps/underway", Line, "env steps", "Env steps between an environment and a learner"},
-		{"steps/dropped/REASON", Line, "env steps", "Env steps dropped for one reason: fault, swap, policy_lag, cut, wire, not_learned or component.NAME"},
+		{"steps/dropped/REASON", Total, "env steps", "Env steps dropped for one reason: fault, swap, policy_lag, cut, wire, not_learned or component.NAME"},
 	}},
 	{"Environments", []Metric{
 		{"rollout/envs", Gauge, "count", "Environments that run"},

@@ -31,13 +31,13 @@ const metricsIntro = `Every number that a run writes, with its unit and meaning.
 
 A run writes its metrics to ` + "`metrics.jsonl`" + ` in its [folder](run-folder.md).
 Each dataset of the leading policy makes one line; from 64 MiB on, at most one line a second is written.
-Two keys of ` + "`[component.runner]`" + ` write the same numbers as CSV and for TensorBoard.
+The key ` + "`log`" + ` of ` + "`[component.runner]`" + ` writes the same numbers as CSV and for TensorBoard, and [serves them to Prometheus](../how-to/evaluate-and-plot.md#prometheus-and-grafana).
 
 The numbers of a policy that does not lead have its name in front, such as ` + "`rival/losses/entropy`" + `.
 Components and modules of your own write metrics under their own names; they are not listed here.
 
 A line's kind says how the number comes about.
-A line metric is computed for that line, a counter rises from the start of the program on, a gauge is the newest value, and a histogram has several [endings](#endings-of-histograms).
+A line metric is computed for that line, a total too and never falls, a counter rises from the start of the program on, a gauge is the newest value, and a histogram has several [endings](#endings-of-histograms).
 A word in capitals stands for any name.
 A number that is not finite is null in JSON.`
 

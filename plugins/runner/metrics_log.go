@@ -28,6 +28,7 @@ const (
 	logJSONL       = "jsonl"
 	logCSV         = "csv"
 	logTensorBoard = "tensorboard"
+	logPrometheus  = "prometheus" // served, no file
 )
 
 // metricsLogs makes each log of metrics, in a run's folder.

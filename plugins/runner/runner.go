@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/runner/prometheus"
 
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
@@ -29,8 +30,9 @@ const (
 
 // config is the component's table.
 type config struct {
-	Log   []string      `toml:"log" doc:"Logs of the run." range:"console, jsonl, csv, tensorboard, wandb, mlflow"`
-	Every time.Duration `toml:"every" doc:"Time between two progress lines."`
+	Log    []string      `toml:"log" doc:"Logs of the run." range:"console, jsonl, csv, tensorboard, wandb, mlflow, prometheus"`
+	Listen string        `toml:"listen" doc:"Where Prometheus finds the metrics, at the path /metrics; port 0 takes any that is free." example:"127.0.0.1:9464"`
+	Every  time.Duration `toml:"every" doc:"Time between two progress lines."`
 }
 
 // Runner watches a run.
@@ -98,9 +100,13 @@ func (rn *Runner) Configure(decode func(into any) error) error {
 		return err
 	}
 	for _, name := range rn.config.Log {
-		if name != logConsole && metricsLogs[name] == nil && !slices.Contains(trackers, name) {
-			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console, jsonl, csv, tensorboard, wandb and mlflow"}
+		if name != logConsole && name != logPrometheus && metricsLogs[name] == nil && !slices.Contains(trackers, name) {
+			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console, jsonl, csv, tensorboard, wandb, mlflow and prometheus"}
 		}
+	}
+	var err error
+	if rn.config.Listen, err = listenAddress(rn.config.Listen, slices.Contains(rn.config.Log, logPrometheus)); err != nil {
+		return err
 	}
 	if rn.config.Every < 10*time.Millisecond {
 		return &component.ConfigError{Key: "every", Reason: fmt.Sprintf("is %v, want 10ms or more", rn.config.Every)}
@@ -134,7 +140,9 @@ func (rn *Runner) Start(h *component.Host) error {
 	rn.latest, rn.beside = make(map[string]float64), newRow()
 	rn.log = logs{errors: h.Stats.Counter("runner/log_errors"), warn: h.Log}
 	if h.Run.Dir != "" {
-		rn.openLogs(h.Run.Dir)
+		if err := rn.openLogs(h.Run.Dir); err != nil {
+			return err
+		}
 	}
 	h.Slot("on_episodes", rn.onEpisode)
 	h.Slot("on_stats", rn.onStats)
@@ -142,8 +150,8 @@ func (rn *Runner) Start(h *component.Host) error {
 	return nil
 }
 
-// openLogs names the files in the run's folder, which are made when there is something to write.
-func (rn *Runner) openLogs(dir string) {
+// openLogs names the files in the run's folder, which are made when there is something to write, and serves the metrics.
+func (rn *Runner) openLogs(dir string) error {
 	rn.log.metrics = map[string]metricsLog{}
 	for _, name := range rn.config.Log {
 		if open := metricsLogs[name]; open != nil {
@@ -158,6 +166,15 @@ func (rn *Runner) openLogs(dir string) {
 	if slices.Contains(rn.config.Log, logJSONL) {
 		rn.log.openEpisodes(filepath.Join(dir, EpisodesFile))
 	}
+	if rn.config.Listen == "" {
+		return nil
+	}
+	run := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
+	s, err := newScraped(prometheus.New(run, rn.h.Run.Policy, rn.h.Stats), rn.config.Listen, rn.h.Log, rn.takesOver())
+	if err == nil {
+		rn.log.metrics[logPrometheus] = s
+	}
+	return err
 }
 
 // begin starts the clock when the loop runs.

@@ -327,7 +327,9 @@ func TestKeysAreChecked(t *testing.T) {
 	}{
 		{func(*config) error { return nil }, ""},
 		{func(c *config) error { c.Log = nil; return nil }, ""},
-		{func(c *config) error { c.Log = []string{"console", "nothing"}; return nil }, "`log` has \"nothing\": use console, jsonl, csv, tensorboard, wandb and mlflow"},
+		{func(c *config) error { c.Log = []string{"console", "nothing"}; return nil }, "`log` has \"nothing\": use console, jsonl, csv, tensorboard, wandb, mlflow and prometheus"},
+		{func(c *config) error { c.Listen = "127.0.0.1:1"; return nil }, "`listen` is there, and nothing is served: add \"prometheus\" to log, or take the key out"},
+		{func(c *config) error { c.Log, c.Listen = []string{"prometheus"}, "9464"; return nil }, "`listen` is \"9464\": address 9464: missing port in address: write an address and a port, such as 127.0.0.1:9464"},
 		{func(c *config) error { c.Every = time.Millisecond; return nil }, "`every` is 1ms, want 10ms or more"},
 		{func(c *config) error { c.Every = -time.Second; return nil }, "`every` is -1s, want 10ms or more"},
 		{func(*config) error { return broken }, "broken"},
