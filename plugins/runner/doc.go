@@ -11,7 +11,7 @@
 //	                metric by name
 //	episodes.csv    one line per episode of an agent: env_step (made so far), env, return, length, terminated, and who played:
 //	                agent (index in its environment), policy, policy_version (the newest that acted in it). A file that
-//	                an earlier version began keeps its five columns
+//	                an earlier version began keeps its five columns; one of 64 MiB takes each second episode, and so on
 //
 // A file that cannot be written is counted (runner/log_errors), warned of once, and ends nothing.
 //

@@ -250,3 +250,27 @@ func TestMetricsLog_GrowsSlowlyOnceItIsLong(t *testing.T) {
 		t.Error("a long log does not have a row a second")
 	}
 }
+
+// A file of episodes that has become large takes every second, fourth, eighth: the files of fast runs stay finite.
+func TestEpisodesAreThinned(t *testing.T) {
+	for size, want := range map[int64]uint64{0: 1, fullEpisodes - 1: 1, fullEpisodes: 2, fullEpisodes * 3 / 2: 4, 2 * fullEpisodes: 8, 1 << 60: 1 << 63} {
+		if got := everyEpisode(size); got != want {
+			t.Errorf("of a file of %d bytes one of %d episodes is written, want %d", size, got, want)
+		}
+	}
+	l := logs{}
+	l.openEpisodes(filepath.Join(t.TempDir(), EpisodesFile))
+	lines := func() int {
+		l.csv = l.csv[:0]
+		for range 64 {
+			l.episode(1, played{})
+		}
+		return bytes.Count(l.csv, []byte("\n"))
+	}
+	if n := lines(); n != 64 {
+		t.Errorf("%d of 64 episodes are written to a small file", n)
+	}
+	if l.episodes.size = 2 * fullEpisodes; lines() != 8 {
+		t.Errorf("%d of 64 episodes are written to a large file, want 8", bytes.Count(l.csv, []byte("\n")))
+	}
+}
