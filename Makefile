@@ -17,7 +17,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner vector wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist wheel test-wheel test-pythons kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist wheel test-wheel test-pythons kernels test test-go test-live test-docs test-examples test-langs test-ports test-kernels test-cuda cuda-record test-kills test-chaos test-hosts test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -118,6 +118,12 @@ test-kills: tools
 test-chaos: tools
 	RLHOST_CHAOS=$$(($(MINUTES) - $(MINUTES) / 3)) $(TEST) -timeout $$(($(MINUTES) + 20))m -count 1 -v -run TestChaos ./cmd/rlhost
 	RLHOST_CHAOS=$$(($(MINUTES) / 3)) $(TEST) -timeout $$(($(MINUTES) + 20))m -count 1 -v -tags invariants -run TestChaos ./cmd/rlhost
+
+# Hosts of a run in virtual time: ten times the faults of make test, blocks and joins alike; then mistakes put into the code, all of which the
+# simulations find. RLHOST_SEED=N repeats faults.
+test-hosts:
+	RLHOST_FAULTS=200000 $(TEST) -count 1 -run TestFaults ./core/relay ./core/members
+	RLHOST_LONG=1 $(TEST) -count 1 -run TestMistakes ./core/relay ./core/members
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
 # components that mean harm, each through its life; one of each kind, and each bomb, swapped into a run that has to go on; calls of the host's functions
