@@ -3,7 +3,7 @@ package hostabi
 // Names of component ABI v1. Pointers and lengths are i32, results are a Status or a non-negative value.
 //
 // A component is a reactor, as an environment is. The host calls _initialize once, perhaps rl_host, rl_configure, rl_manifest, rl_start, perhaps
-// rl_restore, then rl_slot, rl_timer and rl_snapshot, one at a time; none of them from within an import.
+// rl_restore, then rl_slot, rl_timer, rl_request and rl_snapshot, one at a time; none of them from within an import.
 const (
 	// ExportComponentABI is the marker of the version. It is looked for, never called.
 	ExportComponentABI = "rl_component_v1"
@@ -24,7 +24,7 @@ const (
 	// ExportTimer (optional): (timer) -> status. A timer's time has come.
 	ExportTimer = "rl_timer"
 	// ExportPause (optional): () -> status. Finishes the work that the component has begun and begins none. Until rl_resume nothing
-	// but rl_snapshot and rl_stop is called. A component that has nothing under way between two calls needs none.
+	// but rl_snapshot, rl_request and rl_stop is called. A component that has nothing under way between two calls needs none.
 	ExportPause = "rl_pause"
 	// ExportResume (optional): () -> status. Ends a pause.
 	ExportResume = "rl_resume"
@@ -36,8 +36,9 @@ const (
 	ExportRestore = "rl_restore"
 	// ExportStop (optional): () -> status. The last call. The host takes back leased blocks.
 	ExportStop = "rl_stop"
-	// ExportRequest (optional): (request, len, buf, cap) -> needed length. Reserved: a host of version 1.0 does not call it. It answers
-	// a request of len bytes into buf, or writes nothing if cap is too small.
+	// ExportRequest (optional): (request, len, buf, cap) -> length of the answer. Answers a RequestCall, which is followed by its
+	// arguments, with a JSON value in buf, whose cap is the longest that an answer may be. A negative status is the request's error,
+	// with rl_last_error's text. It must be there where the manifest has requests; a host of 1.0 does not call it.
 	ExportRequest = "rl_request"
 )
 

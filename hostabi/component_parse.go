@@ -5,6 +5,7 @@ package hostabi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -76,7 +77,44 @@ func parseManifest(b []byte) (m Manifest, err error) {
 	for i, d := range columns {
 		m.Columns = append(m.Columns, ManifestColumn{int(d.Slot), r.text(fmt.Sprintf("name of column %d", i), d.Name), d.Flags, d.DType})
 	}
-	return m, r.err
+	if m.ABI.Minor >= minorRequests {
+		size := uint16(min(head.RequestBytes, math.MaxUint16))
+		m.Requests, err = r.requests(records[RequestDesc](&r, &at, "requests", head.Requests, MaxRequests, size, RequestDescBytes))
+	}
+	if r.err != nil {
+		err = r.err
+	}
+	return m, err
+}
+
+// minorRequests is the minor version of the ABI whose components answer requests.
+const minorRequests = 1
+
+func (r *reader) requests(list []RequestDesc) (requests []Request, err error) {
+	for i, d := range list {
+		q := Request{Name: r.text(fmt.Sprintf("name of request %d", i), d.Name), Doc: r.text(fmt.Sprintf("doc of request %d", i), d.Doc)}
+		if q.Args, err = parseArgs(r.text(fmt.Sprintf("arguments of request %d", i), d.Args)); err != nil {
+			return nil, fmt.Errorf("the request %s %w", q.Name, err)
+		}
+		requests = append(requests, q)
+	}
+	return requests, nil
+}
+
+// parseArgs reads the arguments of a request, such as "lr number, warm bool?".
+func parseArgs(text string) (args []RequestArg, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, arg := range strings.Split(text, ", ") {
+		name, kind, ok := strings.Cut(arg, " ")
+		if !ok {
+			return nil, fmt.Errorf("has the argument %q, want NAME TYPE", arg)
+		}
+		kind, optional := strings.CutSuffix(kind, "?")
+		args = append(args, RequestArg{Name: name, Type: RequestType(kind), Optional: optional})
+	}
+	return args, nil
 }
 
 func (r *reader) ports(what string, list []PortDesc) (ports []ManifestPort) {
@@ -103,6 +141,9 @@ func (m *Manifest) check() error {
 		return err
 	}
 	if err := checkPorts("slot", m.Slots); err != nil {
+		return err
+	}
+	if err := CheckRequests(m.Requests); err != nil {
 		return err
 	}
 	return m.checkColumns()

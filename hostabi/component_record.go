@@ -10,6 +10,8 @@ const (
 	ComponentMessageBytes = 64
 	ColumnBindingBytes    = 64
 	IdentityBytes         = 48
+	RequestDescBytes      = 24
+	RequestCallBytes      = 32
 )
 
 // ComponentFlags are flags of components.
@@ -72,8 +74,8 @@ const (
 	StopForWall
 )
 
-// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
-// ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
+// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 type ComponentSpec struct {
 	_ structs.HostLayout
 
@@ -95,8 +97,8 @@ type ComponentSpec struct {
 	Version      uint32         // 52
 	Doc          uint32         // 56
 	Licence      uint32         // 60
-	Requests     uint32         // 64: reserved for descriptions of requests, 0; a host of 1.0 does not look at it
-	RequestBytes uint32         // 68: the same
+	Requests     uint32         // 64: how many descriptions of requests follow; not looked at where ABIMinor is 0
+	RequestBytes uint32         // 68: the size of each, likewise
 	_            [6]uint32
 }
 
@@ -173,4 +175,25 @@ type Identity struct {
 	NameAt      uint32 // 24: offset of its name from the record's first byte; the name is component[i] if there are several
 	NameLen     uint32 // 28
 	_           [4]uint32
+}
+
+// RequestDesc describes a request that the component answers.
+type RequestDesc struct {
+	_ structs.HostLayout
+
+	Name uint32 // 0: string, snake_case
+	Doc  uint32 // 4: string, one sentence
+	Args uint32 // 8: string: its arguments as NAME TYPE, joined with a comma and a space; TYPE? may be left out
+	_    [3]uint32
+}
+
+// RequestCall begins the argument of rl_request.
+type RequestCall struct {
+	_ structs.HostLayout
+
+	Size    uint32 // 0: of this record: RequestCallBytes
+	Request uint32 // 4: index in the manifest
+	ArgsAt  uint32 // 8: offset of the arguments from the record's first byte: a JSON object, which fits the description
+	ArgsLen uint32 // 12
+	_       [4]uint32
 }

@@ -11,9 +11,10 @@ import (
 func whole() Manifest {
 	return Manifest{
 		Name: "whole@1", Doc: "all of it", Licence: "MIT", ABI: ComponentABI, MessageBytes: ComponentMessageBytes, BindingBytes: ColumnBindingBytes,
-		Signals: []ManifestPort{{Name: "out", Payload: "trajectory", Doc: "what came", Schema: 7}},
-		Slots:   []ManifestPort{{Name: "in", Payload: "trajectory", Flags: PortBlocks}, {Name: "act", Payload: "act_request", Flags: PortOnLoan}},
-		Columns: []ManifestColumn{{Slot: 0, Name: "reward", Flags: ColumnWrite, DType: F32}, {Slot: 1, Name: "obs/1", Flags: ColumnOptional}},
+		Signals:  []ManifestPort{{Name: "out", Payload: "trajectory", Doc: "what came", Schema: 7}},
+		Slots:    []ManifestPort{{Name: "in", Payload: "trajectory", Flags: PortBlocks}, {Name: "act", Payload: "act_request", Flags: PortOnLoan}},
+		Columns:  []ManifestColumn{{Slot: 0, Name: "reward", Flags: ColumnWrite, DType: F32}, {Slot: 1, Name: "obs/1", Flags: ColumnOptional}},
+		Requests: []Request{{Name: "set", Doc: "the rate", Args: []RequestArg{{Name: "lr", Type: RequestNumber}, {Name: "warm", Type: RequestBool, Optional: true}}}, {Name: "ask"}},
 	}
 }
 
@@ -33,6 +34,11 @@ func TestParseManifest_NamesTheErrors(t *testing.T) {
 		"there are two slots in":                func(m *Manifest) { m.Slots[1].Name = "in" },
 		"slot in has unknown flags 0x8":         func(m *Manifest) { m.Slots[0].Flags = 8 },
 		"column 1 is of slot 2, there are 2":    func(m *Manifest) { m.Columns[1].Slot = 2 },
+		"the request set is there twice":        func(m *Manifest) { m.Requests[1].Name = "set" },
+		`a request is called "Ask"`:             func(m *Manifest) { m.Requests[1].Name = "Ask" },
+		`an argument lr of the type "real"`:     func(m *Manifest) { m.Requests[0].Args[0].Type = "real" },
+		`has the argument "lr", want NAME TYPE`: func(m *Manifest) { m.Requests[0].Args = []RequestArg{{Name: "lr, lr"}} },
+		`has an argument "lr" twice`:            func(m *Manifest) { m.Requests[0].Args[1].Name = "lr" },
 		"column 0 has no name":                  func(m *Manifest) { m.Columns[0].Name = "" },
 		"column reward has unknown flags 0x10":  func(m *Manifest) { m.Columns[0].Flags = 16 },
 		"column reward has the unknown type 99": func(m *Manifest) { m.Columns[0].DType = 99 },
@@ -71,15 +77,18 @@ func TestParseManifest_TellsALaterGuestFromAWrongOne(t *testing.T) {
 	}{
 		{"a need", edited(needs, 4), true, "it needs features 0x4"},
 		{"a need and reserved bytes", both(edited(needs, 4), reserved, 1), true, "it needs features 0x4"},
-		{"a later major and a need", both(edited(major, 2), needs, 4), true, "it is of ABI 2.0"},
-		{"major 0", edited(major, 0), false, "component ABI 0.0"},
-		{"a later minor", edited(minor, 1), false, ""},
+		{"a later major and a need", both(edited(major, 2), needs, 4), true, "it is of ABI 2.1"},
+		{"major 0", edited(major, 0), false, "component ABI 0.1"},
+		{"a later minor", edited(minor, 2), false, ""},
+		{"requests of the first minor", both(edited(minor, 0), 64, 255), false, ""},
+		{"more requests than there can be", edited(64, 1, 1), false, "257 requests, at most 256"},
+		{"a short record of a request", edited(68, 20), false, "records of requests of 20 bytes"},
 		{"a hint", edited(flags, 0xfe), false, ""},
 		{"reserved bytes", edited(reserved, 1), false, "reserved"},
-		{"reserved bytes of a later minor", both(edited(minor, 1), reserved, 1), true, "it is of ABI 1.1"},
+		{"reserved bytes of a later minor", both(edited(minor, 2), reserved, 1), true, "it is of ABI 1.2"},
 		{"a flag of a port", edited(ofPort, 8), false, "unknown flags 0x8"},
-		{"a flag of a port of a later minor", both(edited(minor, 1), ofPort, 8), true, "unknown flags 0x8"},
-		{"no name of a later minor", both(edited(minor, 1), 48, 0), false, "it has no name"},
+		{"a flag of a port of a later minor", both(edited(minor, 2), ofPort, 8), true, "unknown flags 0x8"},
+		{"no name of a later minor", both(edited(minor, 2), 48, 0), false, "it has no name"},
 	} {
 		_, err := ParseManifest(c.b)
 		if c.says == "" {

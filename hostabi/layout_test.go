@@ -31,6 +31,8 @@ func TestLayout_Sizes(t *testing.T) {
 		{"ColumnBinding", unsafe.Sizeof(ColumnBinding{}), ColumnBindingBytes},
 		{"ColumnBinding.RowAlign", unsafe.Offsetof(ColumnBinding{}.RowAlign), unsafe.Offsetof(Binding{}.RowAlign)},
 		{"Identity", unsafe.Sizeof(Identity{}), IdentityBytes},
+		{"RequestDesc", unsafe.Sizeof(RequestDesc{}), RequestDescBytes},
+		{"RequestCall", unsafe.Sizeof(RequestCall{}), RequestCallBytes},
 		{"RingHeader", unsafe.Sizeof(RingHeader{}), RingHeaderBytes},
 		{"RingHeader.Tail", unsafe.Offsetof(RingHeader{}.Tail), 128},
 		{"RingHeader.NotEmpty", unsafe.Offsetof(RingHeader{}.NotEmpty), 384},

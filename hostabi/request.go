@@ -1,10 +1,24 @@
 package hostabi
 
+import "strings"
+
 // Request describes a question that a component answers: its name and its arguments.
 type Request struct {
 	Name string       `json:"name"` // snake_case
 	Doc  string       `json:"doc,omitempty"`
 	Args []RequestArg `json:"args,omitempty"`
+}
+
+// argsText returns the arguments as a manifest has them: lr number, warm bool?
+func (r *Request) argsText() string {
+	args := make([]string, len(r.Args))
+	for i, a := range r.Args {
+		args[i] = a.Name + " " + string(a.Type)
+		if a.Optional {
+			args[i] += "?"
+		}
+	}
+	return strings.Join(args, ", ")
 }
 
 // RequestArg is an argument of a request.

@@ -2,22 +2,10 @@
 
 package hostabi
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // String returns the request as a user writes about it: set_lr(lr number, warm bool?).
-func (r *Request) String() string {
-	args := make([]string, len(r.Args))
-	for i, a := range r.Args {
-		args[i] = a.Name + " " + string(a.Type)
-		if a.Optional {
-			args[i] += "?"
-		}
-	}
-	return r.Name + "(" + strings.Join(args, ", ") + ")"
-}
+func (r *Request) String() string { return r.Name + "(" + r.argsText() + ")" }
 
 // CheckRequests returns an error unless the requests can belong to one component: names of small letters, digits and _, each once, and known types.
 func CheckRequests(list []Request) error {
@@ -47,7 +35,7 @@ func (r *Request) checkArgs() error {
 		switch a.Type {
 		case RequestBool, RequestInteger, RequestNumber, RequestText, RequestList, RequestTable, RequestAny:
 		default:
-			return fmt.Errorf("has an argument %s of the type %q", a.Name, a.Type)
+			return unknown("has an argument %s of the type %q", a.Name, a.Type)
 		}
 		if a.Name == "" || seen[a.Name] {
 			return fmt.Errorf("has an argument %q twice or without a name", a.Name)

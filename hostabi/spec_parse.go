@@ -164,7 +164,7 @@ func (r *reader) openTable(size, known, at, n uint32) error {
 }
 
 // decode fills a record from its bytes and reports one whose reserved fields are not 0.
-func decode[T Spec | GroupDesc | TensorDesc | ArgDesc | ComponentSpec | PortDesc | ColumnDesc](to *T, from []byte, what string, i int) error {
+func decode[T Spec | GroupDesc | TensorDesc | ArgDesc | ComponentSpec | PortDesc | ColumnDesc | RequestDesc](to *T, from []byte, what string, i int) error {
 	_, _ = binary.Decode(from, binary.LittleEndian, to)    // there are as many bytes as it has
 	back, _ := binary.Append(nil, binary.LittleEndian, to) // which writes blank fields as 0
 	for k := range from {
@@ -176,7 +176,7 @@ func decode[T Spec | GroupDesc | TensorDesc | ArgDesc | ComponentSpec | PortDesc
 }
 
 // records decodes count records of size bytes each, of which the host knows the first known ones, from at on.
-func records[T GroupDesc | TensorDesc | ArgDesc | PortDesc | ColumnDesc](r *reader, at *uint64, what string, count, most uint32, size uint16, known int) []T {
+func records[T GroupDesc | TensorDesc | ArgDesc | PortDesc | ColumnDesc | RequestDesc](r *reader, at *uint64, what string, count, most uint32, size uint16, known int) []T {
 	if count == 0 || r.err != nil {
 		return nil
 	}

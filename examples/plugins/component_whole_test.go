@@ -1,10 +1,13 @@
 package plugins_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -132,6 +135,7 @@ func testWhole(t *testing.T, language string, c core.Component) {
 	gauge("state", 1)
 	pauser.Resume()
 	gauge("state", 2)
+	testAnswers(t, language, r)
 	tell(hostabi.Message{Kind: 3})
 	if !slices.Equal(r.Stops, []core.StopReason{core.StopEnvSteps}) {
 		t.Errorf("%s: the run ends for %v", language, r.Stops)
@@ -143,6 +147,32 @@ func testWhole(t *testing.T, language string, c core.Component) {
 		t.Errorf("%s: %v", language, err)
 	}
 	gauge("state", 3)
+}
+
+// testAnswers asks the component: it reads each kind of JSON, and says what is wrong.
+func testAnswers(t *testing.T, language string, r *plugintest.Rig) {
+	t.Helper()
+	for args, want := range map[string]string{
+		`{"x":0.1}`:     `{"x":0.2,"name":"","n":-1}`,
+		`{"x":1e300}`:   `{"x":2e300,"name":"","n":-1}`,
+		`{"x":1.5e-30}`: `{"x":3e-30,"name":"","n":-1}`,
+		` { "n" : -7, "name":"a \"b\" \\ \u00e9\ud83d\ude00é\u0007" ,"x":12345678.25 } `: `{"x":24691356.5,"name":"a \"b\" \\ é😀é\u0007","n":-7}`,
+		`{"x":-1}`:         "x: want 0 or more",
+		`{"x":1,"n":9e99}`: "n",
+	} {
+		var reply json.RawMessage
+		var failed error
+		r.Host.Ask(t.Context(), "twice", json.RawMessage(args), func(r json.RawMessage, err error) { reply, failed = r, err }, func() { t.Errorf("%s answers twice", language) })
+		r.MustSettle()
+		if failed == nil && !sameJSON(string(reply), want) || failed != nil && !strings.Contains(failed.Error(), want) {
+			t.Errorf("%s: %s is answered with %s, %v, want %s", language, args, reply, failed, want)
+		}
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // oneBlock returns a committed block with the reward 5, a function that reads its reward, and one that releases it.

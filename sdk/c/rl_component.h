@@ -62,6 +62,13 @@ typedef struct rl_slot_spec {
     uint64_t schema;
 } rl_slot_spec;
 
+// rl_request_spec is a request that the component answers; see rl_request.h. args are such as "lr number, warm bool?".
+typedef struct rl_reply rl_reply;
+typedef struct rl_request_spec {
+    const char *name, *args, *doc;
+    bool (*answer)(void *self, rl_config *args, rl_reply *reply);
+} rl_request_spec;
+
 #define RL_COUNT(list) (uint32_t)(sizeof(list) / sizeof((list)[0]))
 #define RL_WANTS(list) (list), RL_COUNT(list)
 #define RL_SIGNALS(list) .signals = (list), .signal_count = RL_COUNT(list)
@@ -75,6 +82,8 @@ typedef struct rl_component {
     uint32_t signal_count;
     const rl_slot_spec *slots;
     uint32_t slot_count;
+    const rl_request_spec *requests;
+    uint32_t request_count;
     // setup (optional) reads the table; it returns false after rl_fail("key: reason").
     bool (*setup)(void *self, rl_config *config);
     // start (optional) is called before the first message, to declare metrics and begin timers; see rl_me.
@@ -301,7 +310,8 @@ static uint32_t rl_write_manifest(uint8_t *to)
     static const char nul = 0;
     uint32_t columns = 0, at = sizeof(rl_component_spec);
     for (uint32_t i = 0; i < c->slot_count; i++) columns += c->slots[i].want_count;
-    rl_writer w = {to, 1, at + (c->signal_count + c->slot_count) * (uint32_t)sizeof(rl_port_desc) + columns * (uint32_t)sizeof(rl_column_desc)};
+    rl_writer w = {to, 1, at + (c->signal_count + c->slot_count) * (uint32_t)sizeof(rl_port_desc) + columns * (uint32_t)sizeof(rl_column_desc) +
+                              c->request_count * (uint32_t)sizeof(rl_request_desc)};
     rl_write_record(&w, w.strings_at, &nul, 1);
     for (uint32_t i = 0; i < c->signal_count; i++, at += sizeof(rl_port_desc))
         rl_write_port(&w, at, c->signals[i].name, c->signals[i].payload, c->signals[i].doc, c->signals[i].schema, 0);
@@ -317,6 +327,13 @@ static uint32_t rl_write_manifest(uint8_t *to)
             column.flags = want->flags;
             rl_write_record(&w, at, &column, sizeof column);
         }
+    for (uint32_t i = 0; i < c->request_count; i++, at += sizeof(rl_request_desc)) {
+        rl_request_desc request = {0};
+        request.name = rl_write_string(&w, c->requests[i].name);
+        request.doc = rl_write_string(&w, c->requests[i].doc);
+        request.args = rl_write_string(&w, c->requests[i].args);
+        rl_write_record(&w, at, &request, sizeof request);
+    }
     uint32_t whole = rl_length(c->name), name = 0;
     while (name < whole && c->name[name] != '@') name++;
     rl_component_spec head = {0};
@@ -330,6 +347,8 @@ static uint32_t rl_write_manifest(uint8_t *to)
     head.signals = c->signal_count;
     head.slots = c->slot_count;
     head.columns = columns;
+    head.requests = c->request_count;
+    head.request_bytes = sizeof(rl_request_desc);
     head.flags = c->saved ? 0 : RL_COMPONENT_STATELESS;
     head.name = rl_write_text(&w, c->name, name);
     if (name < whole) head.version = rl_write_string(&w, c->name + name + 1);

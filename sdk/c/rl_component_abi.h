@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define RL_COMPONENT_ABI_MAJOR 1
-#define RL_COMPONENT_ABI_MINOR 0
+#define RL_COMPONENT_ABI_MINOR 1
 
 // Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 enum {
@@ -23,6 +23,8 @@ enum {
     RL_COMPONENT_MESSAGE_BYTES = 64,
     RL_COLUMN_BINDING_BYTES = 64,
     RL_IDENTITY_BYTES = 48,
+    RL_REQUEST_DESC_BYTES = 24,
+    RL_REQUEST_CALL_BYTES = 32,
 };
 
 // Flags of components.
@@ -81,8 +83,8 @@ enum {
     RL_STOP_FOR_WALL = 3,
 };
 
-// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
-// ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
+// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 typedef struct rl_component_spec {
     uint32_t size; // of this record: ComponentSpecBytes
     uint16_t abi_major;
@@ -102,8 +104,8 @@ typedef struct rl_component_spec {
     uint32_t version;
     uint32_t doc;
     uint32_t licence;
-    uint32_t requests; // reserved for descriptions of requests, 0; a host of 1.0 does not look at it
-    uint32_t request_bytes; // the same
+    uint32_t requests; // how many descriptions of requests follow; not looked at where abi_minor is 0
+    uint32_t request_bytes; // the size of each, likewise
     uint32_t reserved[6]; // reserved, 0
 } rl_component_spec;
 _Static_assert(sizeof(rl_component_spec) == 96, "rl_component_spec");
@@ -243,6 +245,34 @@ _Static_assert(offsetof(rl_identity, name_at) == 24, "rl_identity.name_at");
 _Static_assert(offsetof(rl_identity, name_len) == 28, "rl_identity.name_len");
 _Static_assert(offsetof(rl_identity, reserved) == 32, "rl_identity.reserved");
 
+// RequestDesc describes a request that the component answers.
+typedef struct rl_request_desc {
+    uint32_t name; // string, snake_case
+    uint32_t doc; // string, one sentence
+    uint32_t args; // string: its arguments as NAME TYPE, joined with a comma and a space; TYPE? may be left out
+    uint32_t reserved[3]; // reserved, 0
+} rl_request_desc;
+_Static_assert(sizeof(rl_request_desc) == 24, "rl_request_desc");
+_Static_assert(offsetof(rl_request_desc, name) == 0, "rl_request_desc.name");
+_Static_assert(offsetof(rl_request_desc, doc) == 4, "rl_request_desc.doc");
+_Static_assert(offsetof(rl_request_desc, args) == 8, "rl_request_desc.args");
+_Static_assert(offsetof(rl_request_desc, reserved) == 12, "rl_request_desc.reserved");
+
+// RequestCall begins the argument of rl_request.
+typedef struct rl_request_call {
+    uint32_t size; // of this record: RequestCallBytes
+    uint32_t request; // index in the manifest
+    uint32_t args_at; // offset of the arguments from the record's first byte: a JSON object, which fits the description
+    uint32_t args_len;
+    uint32_t reserved[4]; // reserved, 0
+} rl_request_call;
+_Static_assert(sizeof(rl_request_call) == 32, "rl_request_call");
+_Static_assert(offsetof(rl_request_call, size) == 0, "rl_request_call.size");
+_Static_assert(offsetof(rl_request_call, request) == 4, "rl_request_call.request");
+_Static_assert(offsetof(rl_request_call, args_at) == 8, "rl_request_call.args_at");
+_Static_assert(offsetof(rl_request_call, args_len) == 12, "rl_request_call.args_len");
+_Static_assert(offsetof(rl_request_call, reserved) == 16, "rl_request_call.reserved");
+
 #ifdef __wasm__
 #define RL_COMPONENT_IMPORT(name) __attribute__((import_module("rl_component"), import_name(#name)))
 #else
@@ -273,7 +303,7 @@ RL_EXPORT(rl_slot) int32_t rl_slot(uint32_t slot, uint32_t message);
 RL_EXPORT(rl_timer) int32_t rl_timer(uint32_t timer);
 
 // rl_pause (optional): () -> status. Finishes the work that the component has begun and begins none. Until rl_resume nothing
-// but rl_snapshot and rl_stop is called. A component that has nothing under way between two calls needs none.
+// but rl_snapshot, rl_request and rl_stop is called. A component that has nothing under way between two calls needs none.
 RL_EXPORT(rl_pause) int32_t rl_pause(void);
 
 // rl_resume (optional): () -> status. Ends a pause.
@@ -290,8 +320,9 @@ RL_EXPORT(rl_restore) int32_t rl_restore(uint32_t buf, uint32_t len);
 // rl_stop (optional): () -> status. The last call. The host takes back leased blocks.
 RL_EXPORT(rl_stop) int32_t rl_stop(void);
 
-// rl_request (optional): (request, len, buf, cap) -> needed length. Reserved: a host of version 1.0 does not call it. It answers
-// a request of len bytes into buf, or writes nothing if cap is too small.
+// rl_request (optional): (request, len, buf, cap) -> length of the answer. Answers a RequestCall, which is followed by its
+// arguments, with a JSON value in buf, whose cap is the longest that an answer may be. A negative status is the request's error,
+// with rl_last_error's text. It must be there where the manifest has requests; a host of 1.0 does not call it.
 RL_EXPORT(rl_request) int32_t rl_request(uint32_t request, uint32_t len, uint32_t buf, uint32_t cap);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.

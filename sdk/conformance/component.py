@@ -1,23 +1,25 @@
 """A host of the component ABI over wasmtime, written from docs/reference/component-abi.md alone.
 
-It copies blocks into the guest and back, and has one run at a time. Requests and wrappers, which need a host of policies and
+It copies blocks into the guest and back, and has one run at a time. What policies ask, and wrappers, which need a host of policies and
 environments, are not in it.
 """
 
 import collections
 import ctypes
 import dataclasses
+import json
 import time
 
 import numpy as np
 
-from description import Refused
+from description import Refused, must
 from guest import Failed, Fault, Guest
-from manifest import BINDING, MESSAGE, TYPES, Manifest
+from manifest import ARGUMENTS, BINDING, MESSAGE, TYPES, Manifest
 from page import COMPONENT as abi
 from page import ENV
 
-IDENTITY = abi.records["identity"]
+IDENTITY, CALL = abi.records["identity"], abi.records["request_call"]
+MAX_ANSWER = 122_880
 MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES, MAX_RESTARTS = 4096, 64, 256, 64, 3
 # Payloads that name a block, and the payload with which it must have come.
 CARRY = {"trajectory": "trajectory"} | {asked: asked for asked in ("act_request", "reset_request", "reward_request", "observe_request")} | {
@@ -27,6 +29,14 @@ ANSWERS = {answer: asked for answer, asked in CARRY.items() if answer != asked}
 
 class Ended(Exception):
     """The component ends the run with an error."""
+
+
+class Unanswered(Exception):
+    """A request has no answer; wrong: its arguments are why."""
+
+    def __init__(self, text, wrong=False):
+        super().__init__(text)
+        self.wrong = wrong
 
 
 class Block:
@@ -127,6 +137,8 @@ class Component(Guest):
         self.windows = {}  # memory of the guest for each block
         self.status("rl_configure", self.put(self.table), len(self.table))
         self.manifest = Manifest(self.needed("rl_manifest", what="its manifest"))
+        must("rl_request" in self.exports or not self.manifest.requests, "it has requests and does not export rl_request")
+        self.answer_at, self.answering = 0, False
         self.message_at = self.alloc(self.manifest.h.message_bytes)
         self.bindings_at = self.alloc(self.manifest.h.binding_bytes * max(1, self.manifest.h.columns))
 
@@ -260,6 +272,47 @@ class Component(Guest):
             return False
         return True
 
+    # What it is asked.
+
+    def ask(self, name, args=None):
+        """The answer to a request."""
+        args = args or {}
+        self.fit(self.manifest.requests[name], args)
+        size, text = ctypes.sizeof(CALL), json.dumps(args).encode()
+        call = bytes(CALL(size, list(self.manifest.requests).index(name), size, len(text))) + text
+        self.answering = True
+        try:
+            self.answer_at = self.answer_at or self.alloc(MAX_ANSWER)
+            n = self.answer("rl_request", self.put(call), len(call), self.answer_at, MAX_ANSWER)
+        except Failed as e:
+            raise Unanswered(str(e), e.status == ENV.STATUS_ARGUMENT) from None
+        except Fault as e:
+            self.recover(e)
+            raise Unanswered(str(e)) from None
+        finally:
+            self.answering = False
+        if n > MAX_ANSWER:
+            raise Unanswered(f"the answer has {n} bytes, at most {MAX_ANSWER}")
+        try:
+            return json.loads(self.read(self.answer_at, n))
+        except ValueError as e:
+            raise Unanswered(f"the answer is not JSON: {e}") from None
+
+    def fit(self, wants, args):
+        """Refuses arguments that do not fit the description of their request."""
+        for name in args:
+            if name not in wants:
+                raise Unanswered(f"there is no argument {name}", True)
+        for name, (optional, kind) in wants.items():
+            if name not in args:
+                if not optional:
+                    raise Unanswered(f"the argument {name} is missing", True)
+                continue
+            value = args[name]
+            number = kind in ("integer", "number")
+            if not isinstance(value, ARGUMENTS[kind]) or number and isinstance(value, bool) or kind == "integer" and value != int(value):
+                raise Unanswered(f"the argument {name} is {value!r}, want {kind}", True)
+
     # Blocks.
 
     def looks(self, slot):
@@ -348,7 +401,7 @@ class Component(Guest):
         came = named and self.manifest.slots[named.slot].payload
         if bool(m.block) != bool(named) or m.sender > 1 << 16 or port.payload in CARRY and came != CARRY[port.payload]:
             return ENV.STATUS_ARGUMENT
-        if self.emits == MAX_EMITS:
+        if self.answering or self.emits == MAX_EMITS:
             return ENV.STATUS_STATE
         self.emits += 1
         if named:

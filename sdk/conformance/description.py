@@ -29,6 +29,7 @@ class Description:
 
     head = None  # the kind of its head, which begins with size, abi_major and abi_minor
     features = 0  # that this host runs
+    minor = 0  # version that this host speaks
 
     def __init__(self, blob):
         must(len(blob) >= 24, f"a head of {len(blob)} bytes")
@@ -43,7 +44,7 @@ class Description:
         except TooOld:
             raise
         except Refused as e:  # in a later version it may be right
-            raise TooOld(str(e)) if h.abi_minor > 0 else e
+            raise TooOld(str(e)) if h.abi_minor > self.minor else e
 
     def read(self, blob, h):
         """Reads the head and the strings; subclasses go on."""

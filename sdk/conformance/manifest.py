@@ -8,18 +8,21 @@ from description import Description, must
 from page import COMPONENT as abi
 from page import ENV, blank
 
-HEAD, PORT, COLUMN, MESSAGE, BINDING = (abi.records[name] for name in ("component_spec", "port_desc", "column_desc", "component_message", "column_binding"))
+HEAD, PORT, COLUMN, REQUEST, MESSAGE, BINDING = (abi.records[name] for name in ("component_spec", "port_desc", "column_desc", "request_desc", "component_message", "column_binding"))
 TYPES = {ENV.U8: "u1", ENV.I8: "i1", ENV.I16: "i2", ENV.I32: "i4", ENV.I64: "i8", ENV.F32: "f4", abi.F64: "f8", ENV.BOOL: "u1"}
 SNAKE = re.compile(r"[a-z][a-z0-9_]*")
 
 Port = collections.namedtuple("Port", "name payload flags")
 Column = collections.namedtuple("Column", "name flags dtype")
 
+# What the values of arguments are, by their types.
+ARGUMENTS = {"bool": (bool,), "integer": (int, float), "number": (int, float), "text": (str,), "list": (list,), "table": (dict,), "any": (object,)}
+
 
 class Manifest(Description):
     """The manifest of a component: its signals, its slots, and the columns that each slot looks at."""
 
-    head = HEAD
+    head, minor = HEAD, 1
 
     def read(self, blob, h):
         super().read(blob, h)
@@ -39,9 +42,29 @@ class Manifest(Description):
             column = self.column(c)
             must(column.name not in {other.name for other in self.columns[c.slot]}, f"a slot has the column {column.name} twice")
             self.columns[c.slot].append(column)
+        at += h.column_bytes * h.columns
+        self.requests = self.read_requests(at) if h.abi_minor > 0 and h.requests else {}
         self.name, self.version = self.line(h.name), self.line(h.version)
         must(self.name, "the component has no name")
         self.stateless = h.flags & abi.COMPONENT_STATELESS > 0
+
+    def read_requests(self, at):
+        """The arguments of each request, by its name: whether they may be left out, and their types, by their names."""
+        must(self.h.requests <= 256, f"{self.h.requests} requests, want at most 256")
+        requests = {}
+        for r in self.records(REQUEST, at, self.h.request_bytes, self.h.requests, "request"):
+            name = self.line(r.name)
+            must(SNAKE.fullmatch(name) and len(name) <= 64, f"the request {name!r}: want small letters, digits and _")
+            must(blank(r), f"the request {name} has reserved bytes that are not 0")
+            must(name not in requests, f"the request {name} is there twice")
+            requests[name] = {}
+            for arg in filter(None, self.line(r.args).split(", ")):
+                of, _, kind = arg.partition(" ")
+                must(of and kind, f"the argument {arg!r}: want NAME TYPE")
+                must(kind.removesuffix("?") in ARGUMENTS, f"the argument {of} has the unknown type {kind}")
+                must(of not in requests[name], f"the argument {of} is there twice")
+                requests[name][of] = kind.endswith("?"), kind.removesuffix("?")
+        return requests
 
     def line(self, at):
         text = self.string(at)

@@ -7,7 +7,7 @@ With --words the messages must have the words of the set too, which another host
 import sys
 import time
 
-from component import Block, Component, Ended, Message, Receiver, Run
+from component import Block, Component, Ended, Message, Receiver, Run, Unanswered
 from description import Refused, TooOld
 from guest import Failed, Fault
 from page import COMPONENT as abi
@@ -51,7 +51,7 @@ class Play:
         self.out.append(m)
         self.seen.append(float(m.block.column("shaped_reward").flat[0]) if self.case.get("asks") else rewards(m.block)[0])
 
-    def work(self, c):
+    def work(self, c, questions="questions"):
         """Gives an instance its messages, and waits for its timers."""
         before = len(self.note)
         for m in self.case.get("messages", ()):
@@ -64,11 +64,22 @@ class Play:
             c.pause()
             for _ in range(100):
                 c.work()
+        for question in self.case.get(questions, ()):
+            self.ask(c, **question)
+        if self.case.get("pause"):
             c.resume()
         c.work()
         end = time.monotonic() + 10
         while (len(self.note) - before < self.case.get("until", 0) or c.faults < self.case.get("faults_least", 0)) and time.monotonic() < end:
             c.work()
+
+    def ask(self, c, name, args=None, reply=None, error=None, wrong=False):
+        """Asks a question of the case, and looks at the answer."""
+        try:
+            have = c.ask(name, args)
+            want(error is None and have == reply, f"{name} answers {have!r:.60}, want {reply!r:.60}, error {error}")
+        except Unanswered as e:
+            want(error is not None and said_as([error], str(e)) and wrong == e.wrong, f"{name} fails with {e}, because of its arguments: {e.wrong}; want {error}")
 
     def go_on(self, c):
         """Asks for a state, where the case is about that, and sends the messages once more."""
@@ -86,7 +97,7 @@ class Play:
         try:
             other.restore(state)
             want(self.case["successor"], "a state was taken")
-            self.work(other)
+            self.work(other, "questions_then")
         except Failed as e:
             want(e.status == -9 and not self.case["successor"], f"a state was not taken: {e}")
             self.work(c)

@@ -1,5 +1,5 @@
 // A logger: a line for each episode that ends, or each so many, and metrics of all. It needs the grants log and metric.
-#include "rl_component.h"
+#include "rl_request.h"
 
 typedef struct {
     struct {
@@ -45,6 +45,15 @@ static bool on_episodes(void *self, const rl_message *m)
     return true;
 }
 
+static bool longest(void *self, rl_config *args, rl_reply *reply)
+{
+    Logger *logger = self;
+    int64_t longest = (int64_t)logger->seen.longest;
+    if (rl_arg_bool(args, "reset", false)) logger->seen.longest = 0;
+    return rl_reply_whole(reply, longest);
+}
+
+static const rl_request_spec REQUESTS[] = {{"longest", "reset bool?", "env steps of the longest episode, since a reset", longest}};
 static const rl_slot_spec SLOTS[] = {{"on_episodes", "episode", "episodes that have ended", on_episodes, 0, 0, 0}};
 
-RL_COMPONENT(Logger, .name = "episodes@1", .setup = setup, .start = start, RL_SLOTS(SLOTS), RL_SAVED(Logger, seen))
+RL_COMPONENT(Logger, .name = "episodes@1", .setup = setup, .start = start, RL_SLOTS(SLOTS), RL_REQUESTS(REQUESTS), RL_SAVED(Logger, seen))

@@ -1,4 +1,4 @@
-;; The calls of a life come in their order, each as often as it says; rl_request is not called.
+;; The calls of a life come in their order, each as often as it says; rl_request is not called for a manifest without requests.
 ;; include imports
 ;; include memory
 ;; include marker

@@ -100,6 +100,8 @@ func componentABI() abi {
 			reflect.TypeFor[hostabi.ComponentMessage](),
 			reflect.TypeFor[hostabi.ColumnBinding](),
 			reflect.TypeFor[hostabi.Identity](),
+			reflect.TypeFor[hostabi.RequestDesc](),
+			reflect.TypeFor[hostabi.RequestCall](),
 		},
 		exports: hostabi.ComponentExports(), imports: hostabi.ComponentImports(), module: hostabi.ImportComponent,
 	}

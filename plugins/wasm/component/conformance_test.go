@@ -1,10 +1,12 @@
 package component
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +48,16 @@ type conformanceCase struct {
 	Metrics             map[string]float64
 	Stops               []core.StopReason
 	Log                 []string
+	Questions           []conformanceQuestion
+	QuestionsThen       []conformanceQuestion `json:"questions_then"`
+}
+
+// conformanceQuestion is a request that a case gets, and its answer or the words of its error.
+type conformanceQuestion struct {
+	Name        string
+	Args, Reply json.RawMessage
+	Error       string
+	Wrong       bool // the error is about the arguments
 }
 
 // conformanceMessage is a message that a case gets.
@@ -73,7 +85,8 @@ func TestConformance_HoldsForThisHost(t *testing.T) {
 	l := modules(t)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			first, second := c.play(t, l), c.play(t, l)
+			again := c
+			first, second := c.play(t, l), again.play(t, l)
 			if !slices.Equal(first, second) {
 				t.Errorf("it notes %v and then %v", first, second)
 			}
@@ -89,6 +102,7 @@ type subject struct {
 	all    []hostabi.Handle
 	full   *loop.Receiver // the receiver of note, where there is little room
 	loan   arena.Loan     // the block of requests
+	t      testing.TB
 }
 
 // records are the outputs of the instances of a case.
@@ -167,7 +181,7 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 	if c.Asks {
 		shape.Shaped, shape.Granted = true, trajectory.ShapedReward.String()
 	}
-	x := &subject{Rig: r, g: made.(*component), blocks: newBlocks(t, r.Host.Arenas, 4, shape)}
+	x := &subject{t: t, Rig: r, g: made.(*component), blocks: newBlocks(t, r.Host.Arenas, 4, shape)}
 	if c.Asks {
 		x.loan, err = x.blocks.arena.Loan()
 		must(t, err)
@@ -243,9 +257,14 @@ func (c *conformanceCase) work(x *subject, seen *records) error {
 	}
 	if c.Pause {
 		x.g.Pause(x.Host.Receiver.Pause)
-		if err := x.Settle(); err != nil {
-			return err
-		}
+	}
+	for i := range c.Questions {
+		c.Questions[i].ask(x)
+	}
+	if err := x.Settle(); err != nil {
+		return err
+	}
+	if c.Pause {
 		x.g.Resume()
 		x.Host.Receiver.Resume()
 	}
@@ -253,6 +272,28 @@ func (c *conformanceCase) work(x *subject, seen *records) error {
 		return x.Settle()
 	}
 	return x.RunUntil(func() bool { return len(seen.note)-before >= c.Until && x.g.faults.Value() >= c.FaultsLeast })
+}
+
+// ask asks the component and looks at the answer.
+func (q *conformanceQuestion) ask(x *subject) {
+	about := x.g.manifest.Requests
+	i := slices.IndexFunc(about, func(r hostabi.Request) bool { return r.Name == q.Name })
+	args, err := core.CheckArgs(&about[i], q.Args)
+	var reply json.RawMessage
+	if err == nil {
+		x.Host.Ask(context.Background(), q.Name, args, func(r json.RawMessage, e error) { reply, err = r, e }, func() { x.t.Errorf("%s is answered twice", q.Name) })
+	}
+	switch {
+	case q.Error != "" && (err == nil || !strings.Contains(err.Error(), q.Error) || errors.As(err, new(*core.ArgsError)) != q.Wrong):
+		x.t.Errorf("%s(%s) = %.60s, %v, want %q, about the arguments: %v", q.Name, q.Args, reply, err, q.Error, q.Wrong)
+	case q.Error == "" && (err != nil || !sameJSON(reply, q.Reply)):
+		x.t.Errorf("%s(%s) = %.60s, %v, want %.60s", q.Name, q.Args, reply, err, q.Reply)
+	}
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // goOn takes a snapshot, where the case is about that, and sends the messages once more.
@@ -280,6 +321,7 @@ func (c *conformanceCase) goOn(t *testing.T, l *Modules, x *subject, seen *recor
 	err = next.g.Restore(state)
 	if *c.Successor {
 		must(t, err)
+		c.Questions = c.QuestionsThen
 		must(t, c.work(next, seen))
 		return
 	}

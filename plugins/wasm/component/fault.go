@@ -100,5 +100,6 @@ func (g *component) goBack() error {
 	for _, s := range g.slots {
 		s.forgetMemory(g.run)
 	}
+	g.answers.forgetMemory(g.run)
 	return nil
 }

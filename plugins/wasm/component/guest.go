@@ -45,6 +45,7 @@ type component struct {
 	signals  []signal
 	handling *slot // whose message is being handled; nil in none
 	emitted  int   // messages in this call
+	answers
 	timers   timers
 	metrics  metrics
 	restarts core.Restarts
@@ -78,7 +79,7 @@ func (g *component) Manifest() core.Manifest {
 		}
 		return ports
 	}
-	m.Signals, m.Slots = ports(g.manifest.Signals), ports(g.manifest.Slots)
+	m.Signals, m.Slots, m.Requests = ports(g.manifest.Signals), ports(g.manifest.Slots), g.manifest.Requests
 	return m
 }
 
@@ -128,7 +129,11 @@ func (g *component) ask(run *instance) error {
 	if err != nil {
 		return err
 	}
-	if g.manifest, err = hostabi.ParseManifest(text); err != nil {
+	g.manifest, err = hostabi.ParseManifest(text)
+	if err == nil && len(g.manifest.Requests) > 0 && !run.Has(hostabi.ExportRequest) {
+		err = fmt.Errorf("it has requests and does not export %s", hostabi.ExportRequest)
+	}
+	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), hostabi.ErrManifest.Error()+": ")
 		if errors.Is(err, hostabi.ErrTooOld) {
 			return &table.Error{Code: module.CodeFuture, Place: g.source.Use, Reason: fmt.Sprintf("needs a later host than this rlhost, which speaks ABI %v: %s", hostabi.ComponentABI, reason),
@@ -245,6 +250,9 @@ func (g *component) Start(h *core.Host) error {
 			return err
 		}
 		g.slots = append(g.slots, s)
+	}
+	for i := range g.manifest.Requests {
+		h.Handle(g.manifest.Requests[i].Name, g.handler(i))
 	}
 	if err := g.introduce(); err != nil {
 		return err

@@ -28,7 +28,7 @@ func (s services) Emit(signal, message uint32) (int32, error) {
 	if b == nil || signal >= uint32(len(g.signals)) {
 		return int32(hostabi.StatusArgument), nil
 	}
-	if g.emitted++; g.emitted > maxEmits {
+	if g.emitted++; g.emitted > maxEmits || g.answering {
 		return int32(hostabi.StatusState), nil
 	}
 	le, on := binary.LittleEndian, g.signals[signal]

@@ -2,6 +2,7 @@ package module
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -92,6 +93,29 @@ func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
 		panic(fmt.Sprintf("no request %q in the manifest", name))
 	}
 	h.handlers[name] = fn
+}
+
+// answer calls the handler of a request. The status is of its error.
+func (h *host) answer(request uint32, args []byte) (reply []byte, status hostabi.Status, err error) {
+	if request >= uint32(len(h.manifest.Requests)) {
+		return nil, hostabi.StatusUnsupported, fmt.Errorf("there is no request %d", request)
+	}
+	name := h.manifest.Requests[request].Name
+	fn := h.handlers[name]
+	if fn == nil {
+		return nil, hostabi.StatusUnsupported, fmt.Errorf("the request %s has no handler", name)
+	}
+	reply, err = fn(args)
+	if err == nil {
+		return reply, 0, h.failed
+	}
+	status = hostabi.StatusInternal
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &syntax) || errors.As(err, &kind) {
+		status = hostabi.StatusArgument
+	}
+	return nil, status, err
 }
 
 func (h *host) After(d time.Duration, fn func()) component.Timer { return h.timer(d, 0, fn) }

@@ -79,3 +79,8 @@ func messageAt(at uint32) *hostabi.ComponentMessage {
 func identityAt(at uint32) *hostabi.Identity {
 	return (*hostabi.Identity)(linear.Pointer(at))
 }
+
+// callAt views the argument of rl_request.
+func callAt(at uint32) *hostabi.RequestCall {
+	return (*hostabi.RequestCall)(linear.Pointer(at))
+}

@@ -101,6 +101,20 @@ func exportTimer(id uint32) (result int32) {
 	return served.host.outcome()
 }
 
+//go:wasmexport rl_request
+func exportRequest(at, _, buf, size uint32) (result int32) {
+	defer guard(&result)
+	call := callAt(at)
+	reply, status, err := served.host.answer(call.Request, append([]byte(nil), linear.Bytes(at+call.ArgsAt, call.ArgsLen)...))
+	if err != nil {
+		return fail(status, err)
+	}
+	if uint32(len(reply)) <= size {
+		copy(linear.Bytes(buf, size), reply)
+	}
+	return int32(len(reply))
+}
+
 // state is the state whose length the newest rl_snapshot has asked for.
 var state []byte
 

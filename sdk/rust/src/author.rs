@@ -479,6 +479,12 @@ impl Config {
         Config { values, error: None }
     }
 
+    /// Reads the members of a JSON object that the host has checked.
+    pub fn json(text: &str) -> Config {
+        let values = crate::json::members(text).into_iter().map(|(key, value)| (key, value, false)).collect();
+        Config { values, error: None }
+    }
+
     fn lookup(&mut self, key: &str) -> Option<String> {
         let entry = self.values.iter_mut().find(|entry| entry.0 == key)?;
         entry.2 = true;

@@ -26,7 +26,7 @@
 
 use crate::author::{Config, Element};
 use crate::component_abi::{
-    self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, Identity, PortDesc,
+    self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, Identity, PortDesc, RequestCall, RequestDesc,
 };
 use crate::memory;
 pub use crate::state::{pack, unpack, State};
@@ -54,6 +54,12 @@ pub trait Component: Sized {
     /// Is called when the time of a timer has come.
     fn timer(&mut self, _timer: i32) -> Result<(), String> {
         Ok(())
+    }
+    /// The requests that it answers.
+    const REQUESTS: &'static [Request] = &[];
+    /// Answers a request, by its place in REQUESTS, with JSON; see [`crate::quote`]. Lists and tables among the arguments are JSON texts.
+    fn request(&mut self, _request: usize, _args: &mut Config) -> Result<String, String> {
+        Err("there is no such request".to_string())
     }
     /// Is called before the component is saved at rest or replaced, to finish what it has begun; `resume` ends that. A component that has
     /// nothing under way between two calls needs neither.
@@ -98,6 +104,14 @@ pub struct Slot {
     pub payload: &'static str,
     pub doc: &'static str,
     pub wants: &'static [Want],
+}
+
+/// A question that other programs and components ask by its name.
+pub struct Request {
+    pub name: &'static str,
+    /// such as "lr number, warm bool?"; the types are bool, integer, number, text, list, table and any
+    pub args: &'static str,
+    pub doc: &'static str,
 }
 
 /// A column that a slot looks at.
@@ -445,7 +459,7 @@ impl<C: Component> Running<C> {
     }
 
     pub fn manifest(&mut self, buf: u32, cap: u32) -> i32 {
-        memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS), buf, cap)
+        memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS, C::REQUESTS), buf, cap)
     }
 
     pub fn start(&mut self, identity: u32, len: u32) -> i32 {
@@ -486,6 +500,22 @@ impl<C: Component> Running<C> {
 
     pub fn timer(&mut self, timer: u32) -> i32 {
         self.with(|c| c.timer(timer as i32))
+    }
+
+    pub fn request(&mut self, request: u32, len: u32, buf: u32, cap: u32) -> i32 {
+        if (len as usize) < size_of::<RequestCall>() {
+            return crate::abi::STATUS_ARGUMENT;
+        }
+        // The host has put a call there, and the arguments behind it.
+        let call = unsafe { memory::at(request).cast::<RequestCall>().read() };
+        let mut args = Config::json(&String::from_utf8_lossy(memory::bytes(request + call.args_at, call.args_len)));
+        let answer = self.component.as_mut().map(|c| c.request(call.request as usize, &mut args));
+        match (answer, args.check_values()) {
+            (None, _) => crate::abi::STATUS_STATE,
+            (_, Err(text)) => fail(crate::abi::STATUS_ARGUMENT, text),
+            (Some(Ok(reply)), _) => memory::give(reply.as_bytes(), buf, cap),
+            (Some(Err(text)), _) => fail(crate::abi::STATUS_INTERNAL, text),
+        }
     }
 
     pub fn snapshot(&mut self, buf: u32, cap: u32) -> i32 {
@@ -529,7 +559,7 @@ fn key_first(text: &str) -> String {
 }
 
 /// The manifest as the host reads it.
-fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)]) -> Vec<u8> {
+fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)], requests: &[Request]) -> Vec<u8> {
     let mut strings = vec![0u8];
     let mut text = |s: &str| {
         if s.is_empty() {
@@ -565,6 +595,11 @@ fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)]) -> Vec<u8> {
             columns += 1;
         }
     }
+    for r in requests {
+        let request =
+            RequestDesc { name: text(r.name), doc: text(r.doc), args: text(r.args), ..RequestDesc::default() };
+        records.extend_from_slice(memory::struct_bytes(&request));
+    }
     let head = ComponentSpec {
         size: size_of::<ComponentSpec>() as u32,
         abi_major: abi::COMPONENT_ABI_MAJOR,
@@ -576,6 +611,8 @@ fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)]) -> Vec<u8> {
         signals: spec.signals.len() as u32,
         slots: spec.slots.len() as u32,
         columns,
+        requests: requests.len() as u32,
+        request_bytes: size_of::<RequestDesc>() as u32,
         flags: if saved { 0 } else { abi::COMPONENT_STATELESS },
         name: text(name),
         version: text(version),
@@ -606,6 +643,7 @@ macro_rules! rl_component {
             rl_start => start(identity: u32, len: u32) -> i32;
             rl_slot => handle(slot: u32, message: u32) -> i32;
             rl_timer => timer(timer: u32) -> i32;
+            rl_request => request(request: u32, len: u32, buf: u32, cap: u32) -> i32;
             rl_pause => pause() -> i32;
             rl_resume => resume() -> i32;
             rl_stop => stop() -> i32;

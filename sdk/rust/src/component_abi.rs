@@ -6,7 +6,7 @@
 use core::mem::{offset_of, size_of};
 
 pub const COMPONENT_ABI_MAJOR: u16 = 1;
-pub const COMPONENT_ABI_MINOR: u16 = 0;
+pub const COMPONENT_ABI_MINOR: u16 = 1;
 
 // Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 pub const COMPONENT_SPEC_BYTES: usize = 96;
@@ -15,6 +15,8 @@ pub const COLUMN_DESC_BYTES: usize = 24;
 pub const COMPONENT_MESSAGE_BYTES: usize = 64;
 pub const COLUMN_BINDING_BYTES: usize = 64;
 pub const IDENTITY_BYTES: usize = 48;
+pub const REQUEST_DESC_BYTES: usize = 24;
+pub const REQUEST_CALL_BYTES: usize = 32;
 
 // Flags of components.
 /// there is nothing to save: rl_snapshot is not called
@@ -58,8 +60,8 @@ pub const STOP_FOR_RETURN: u32 = 1;
 pub const STOP_FOR_ENV_STEPS: u32 = 2;
 pub const STOP_FOR_WALL: u32 = 3;
 
-/// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
-/// ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+/// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
+/// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ComponentSpec {
@@ -87,9 +89,9 @@ pub struct ComponentSpec {
     pub version: u32,
     pub doc: u32,
     pub licence: u32,
-    /// reserved for descriptions of requests, 0; a host of 1.0 does not look at it
+    /// how many descriptions of requests follow; not looked at where abi_minor is 0
     pub requests: u32,
-    /// the same
+    /// the size of each, likewise
     pub request_bytes: u32,
     /// reserved, 0
     pub reserved: [u32; 6],
@@ -283,6 +285,48 @@ const _: () = assert!(offset_of!(Identity, seed) == 16);
 const _: () = assert!(offset_of!(Identity, name_at) == 24);
 const _: () = assert!(offset_of!(Identity, name_len) == 28);
 const _: () = assert!(offset_of!(Identity, reserved) == 32);
+
+/// RequestDesc describes a request that the component answers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RequestDesc {
+    /// string, snake_case
+    pub name: u32,
+    /// string, one sentence
+    pub doc: u32,
+    /// string: its arguments as NAME TYPE, joined with a comma and a space; TYPE? may be left out
+    pub args: u32,
+    /// reserved, 0
+    pub reserved: [u32; 3],
+}
+
+const _: () = assert!(size_of::<RequestDesc>() == 24);
+const _: () = assert!(offset_of!(RequestDesc, name) == 0);
+const _: () = assert!(offset_of!(RequestDesc, doc) == 4);
+const _: () = assert!(offset_of!(RequestDesc, args) == 8);
+const _: () = assert!(offset_of!(RequestDesc, reserved) == 12);
+
+/// RequestCall begins the argument of rl_request.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RequestCall {
+    /// of this record: RequestCallBytes
+    pub size: u32,
+    /// index in the manifest
+    pub request: u32,
+    /// offset of the arguments from the record's first byte: a JSON object, which fits the description
+    pub args_at: u32,
+    pub args_len: u32,
+    /// reserved, 0
+    pub reserved: [u32; 4],
+}
+
+const _: () = assert!(size_of::<RequestCall>() == 32);
+const _: () = assert!(offset_of!(RequestCall, size) == 0);
+const _: () = assert!(offset_of!(RequestCall, request) == 4);
+const _: () = assert!(offset_of!(RequestCall, args_at) == 8);
+const _: () = assert!(offset_of!(RequestCall, args_len) == 12);
+const _: () = assert!(offset_of!(RequestCall, reserved) == 16);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.
 #[cfg(target_arch = "wasm32")]

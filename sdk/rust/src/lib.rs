@@ -39,6 +39,7 @@ pub mod component;
 pub mod component_abi;
 mod data;
 mod guest;
+mod json;
 pub mod math;
 mod memory;
 #[cfg(any(test, target_arch = "wasm32"))]
@@ -47,6 +48,7 @@ mod state;
 mod tests;
 
 pub use agents::last;
+pub use json::quote;
 pub use author::{param_or, Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
 pub use data::data;
 pub use guest::{Guest, Slot};

@@ -17,11 +17,12 @@ type logger struct {
 func New() component.Component {
 	c := &logger{Every: 1}
 	return &component.Declared{
-		Config:  c,
-		Check:   func() error { return component.Require(c.Every > 0, "every", "want 1 or more") },
-		State:   &c.seen,
-		Slots:   []component.Input{{Name: "on_episodes", Payload: "episode", Doc: "episodes that have ended", Handle: c.onEpisode}},
-		OnStart: c.start,
+		Config:   c,
+		Check:    func() error { return component.Require(c.Every > 0, "every", "want 1 or more") },
+		State:    &c.seen,
+		Slots:    []component.Input{{Name: "on_episodes", Payload: "episode", Doc: "episodes that have ended", Handle: c.onEpisode}},
+		Requests: []component.Question{component.Asked("longest", "env steps of the longest episode, since a reset", c.longest)},
+		OnStart:  c.start,
 	}
 }
 
@@ -41,4 +42,16 @@ func (c *logger) onEpisode(m *component.Message) error {
 		c.host.Log().Info("episode", "env", e.Env, "env_steps", e.Length, "terminated", e.Terminated)
 	}
 	return nil
+}
+
+type longestQuestion struct {
+	Reset bool `json:"reset,omitempty"`
+}
+
+func (c *logger) longest(q longestQuestion) (uint64, error) {
+	longest := c.seen.Longest
+	if q.Reset {
+		c.seen.Longest = 0
+	}
+	return longest, nil
 }

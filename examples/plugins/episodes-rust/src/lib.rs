@@ -1,6 +1,6 @@
 //! A logger: a line for each episode that ends, or each so many, and metrics of all. It needs the grants log and metric.
 
-use rlhost_env::component::{log, pack, unpack, Component, Episode, Message, Metric, Slot, Spec};
+use rlhost_env::component::{log, pack, unpack, Component, Episode, Message, Metric, Request, Slot, Spec};
 use rlhost_env::component_abi::{METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM};
 use rlhost_env::{rl_component, Config};
 
@@ -18,6 +18,16 @@ impl Component for Logger {
         slots: &[Slot { name: "on_episodes", payload: "episode", doc: "episodes that have ended", wants: &[] }],
     };
     const SAVED: bool = true;
+    const REQUESTS: &'static [Request] =
+        &[Request { name: "longest", args: "reset bool?", doc: "env steps of the longest episode, since a reset" }];
+
+    fn request(&mut self, _request: usize, args: &mut Config) -> Result<String, String> {
+        let longest = self.seen.1;
+        if args.bool("reset", false) {
+            self.seen.1 = 0;
+        }
+        Ok(longest.to_string())
+    }
 
     fn new(config: &mut Config) -> Result<Self, String> {
         match config.int("every", 1) {

@@ -1,5 +1,5 @@
 // A component that uses what the SDK has besides what the examples use. The same stands in whole.rs and in whole/whole.go.
-#include "rl_component.h"
+#include "rl_request.h"
 
 typedef struct { uint32_t state, me, outcomes, value, named, cancelled; } Whole;
 
@@ -49,8 +49,19 @@ static bool pause(void *self) { return rl_report(((Whole *)self)->state, 1), tru
 static bool resume(void *self) { return rl_report(((Whole *)self)->state, 2), true; }
 static bool stop(void *self) { return rl_report(((Whole *)self)->state, 3), true; }
 
+static bool twice(void *self, rl_config *args, rl_reply *reply)
+{
+    (void)self;
+    rl_text name = rl_arg_text(args, "name", "");
+    double x = rl_arg_f64(args, "x", 0);
+    if (x < 0) return rl_fail("x: want 0 or more");
+    return rl_reply_json(reply, "{\"x\":") && rl_reply_number(reply, 2 * x) && rl_reply_json(reply, ",\"name\":") && rl_reply_text(reply, name.at, name.len) &&
+           rl_reply_json(reply, ",\"n\":") && rl_reply_whole(reply, rl_arg_i64(args, "n", -1)) && rl_reply_json(reply, "}");
+}
+
+static const rl_request_spec REQUESTS[] = {{"twice", "x number, name text?, n integer?", "twice x", twice}};
 static const rl_want WANTS[] = {{"nothing", RL_F32, RL_COLUMN_OPTIONAL}};
 static const rl_signal_spec SIGNALS[] = {{"out", "note", "notes", 0x8000000000000009}};
 static const rl_slot_spec SLOTS[] = {{"in", "trajectory", "what to do", on_in, RL_WANTS(WANTS), 7}};
 
-RL_COMPONENT(Whole, .name = "whole@1", RL_SIGNALS(SIGNALS), RL_SLOTS(SLOTS), .start = start, .pause = pause, .resume = resume, .stop = stop)
+RL_COMPONENT(Whole, .name = "whole@1", RL_SIGNALS(SIGNALS), RL_SLOTS(SLOTS), RL_REQUESTS(REQUESTS), .start = start, .pause = pause, .resume = resume, .stop = stop)

@@ -1,10 +1,10 @@
 //! As whole.c.
 
 use rlhost_env::component::{
-    begin_timer, cancel_timer, me, offer, stop_run, Component, Message, Metric, Outcome, Signal, Slot, Spec, Want,
+    begin_timer, cancel_timer, me, offer, stop_run, Component, Message, Metric, Outcome, Request, Signal, Slot, Spec, Want,
 };
 use rlhost_env::component_abi::{ComponentMessage, METRIC_GAUGE, STOP_FOR_ENV_STEPS};
-use rlhost_env::{abi, rl_component, Config};
+use rlhost_env::{abi, quote, rl_component, Config};
 
 struct Whole {
     state: Metric,
@@ -21,6 +21,17 @@ impl Component for Whole {
         slots: &[Slot::new("in", "trajectory", "what to do", &[Want::optional("nothing", abi::F32)])],
     };
     const SCHEMAS: &'static [(&'static str, u64)] = &[("note", 0x8000000000000009), ("trajectory", 7)];
+
+    const REQUESTS: &'static [Request] =
+        &[Request { name: "twice", args: "x number, name text?, n integer?", doc: "twice x" }];
+
+    fn request(&mut self, _request: usize, args: &mut Config) -> Result<String, String> {
+        let (x, name, n) = (args.float("x", 0.0), args.text("name", ""), args.int("n", -1));
+        if x < 0.0 {
+            return Err("x: want 0 or more".to_string());
+        }
+        Ok(format!("{{\"x\":{},\"name\":{},\"n\":{n}}}", 2.0 * x, quote(&name)))
+    }
 
     fn new(_: &mut Config) -> Result<Self, String> {
         Ok(Whole { state: Metric::default() })

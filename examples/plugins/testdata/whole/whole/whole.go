@@ -2,6 +2,7 @@
 package whole
 
 import (
+	"errors"
 	"time"
 
 	"github.com/rlhost/rlhost/sdk/component"
@@ -16,11 +17,35 @@ type whole struct {
 func New() component.Component {
 	c := &whole{}
 	return &component.Declared{
-		Signals: []component.Output{{Name: "out", Payload: "note", Doc: "notes", Schema: 0x8000000000000009, Bind: &c.out}},
-		Slots:   []component.Input{{Name: "in", Payload: "trajectory", Doc: "what to do", Schema: 7, Handle: c.onIn}},
-		OnStart: c.start,
-		OnPause: c.says(1), OnResume: c.says(2), OnStop: c.says(3),
+		Signals:  []component.Output{{Name: "out", Payload: "note", Doc: "notes", Schema: 0x8000000000000009, Bind: &c.out}},
+		Slots:    []component.Input{{Name: "in", Payload: "trajectory", Doc: "what to do", Schema: 7, Handle: c.onIn}},
+		Requests: []component.Question{component.Asked("twice", "twice x", twice)},
+		OnStart:  c.start,
+		OnPause:  c.says(1), OnResume: c.says(2), OnStop: c.says(3),
 	}
+}
+
+type question struct {
+	X    float64 `json:"x"`
+	Name string  `json:"name,omitempty"`
+	N    *int    `json:"n,omitempty"`
+}
+
+type answer struct {
+	X    float64 `json:"x"`
+	Name string  `json:"name"`
+	N    int     `json:"n"`
+}
+
+func twice(q question) (answer, error) {
+	if q.X < 0 {
+		return answer{}, errors.New("x: want 0 or more")
+	}
+	a := answer{2 * q.X, q.Name, -1}
+	if q.N != nil {
+		a.N = *q.N
+	}
+	return a, nil
 }
 
 func (c *whole) says(state float64) func() error {

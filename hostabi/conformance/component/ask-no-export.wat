@@ -1,0 +1,2 @@
+;; Requests need rl_request.
+;; include asking
