@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""rlhost.Queue beside faster-fifo's Python package: bytes of 16 from Python to Python, both in one run, taking turns.
+"""rlhost.Queue beside faster-fifo's Python package: bytes of 16 from Python to Python, all in one run, taking turns.
 
     .venv/bin/python bench/python/queue_bench.py [--messages 200000] [--rounds 3] [MIX...]
 
-A mix is PRODUCERSxCONSUMERS. Each is measured one message at a time (put, get) and in bulk (put_many, get_many of
+cells is rlhost.Queue with message_bytes and codec="bytes", objects is as it is by default, faster-fifo too. A mix is
+PRODUCERSxCONSUMERS. Each is measured one message at a time (put, get) and in bulk (put_many, get_many of
 100). Time counts from when all processes are ready until the last message is out. faster-fifo 1.5.2 is installed into
 .cache/peers/fifo the first time."""
 
@@ -87,11 +88,16 @@ def measure(make, mix, messages, bulk):
 
 def one(name, mix, messages, bulk):
     """Runs in an interpreter of its own, and prints the figure."""
-    if name == "rlhost":
+    if name == "cells":
         import rlhost
 
         def make():
-            return rlhost.Queue(CAPACITY, len(DATA))
+            return rlhost.Queue(maxsize=CAPACITY, message_bytes=len(DATA), codec="bytes")
+    elif name == "objects":
+        import rlhost
+
+        def make():
+            return rlhost.Queue(CAPACITY * 48)
     else:
         import faster_fifo
         import faster_fifo_reduction  # noqa: F401
@@ -102,7 +108,7 @@ def one(name, mix, messages, bulk):
 
 
 def run(name, *args):
-    interpreter = sys.executable if name == "rlhost" else THEIRS / "bin" / "python"
+    interpreter = THEIRS / "bin" / "python" if name == "faster-fifo" else sys.executable
     out = subprocess.run([interpreter, __file__, "--one", name, *map(str, args)], check=True, capture_output=True, text=True)
     return json.loads(out.stdout)
 
@@ -112,6 +118,11 @@ def install():
         subprocess.run([sys.executable, "-m", "venv", THEIRS], check=True)
     if PINNED not in subprocess.run([THEIRS / "bin" / "pip", "freeze"], check=True, capture_output=True, text=True).stdout:
         subprocess.run([THEIRS / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", PINNED], check=True)
+
+
+def ratio(a, b):
+    ratios = [x / y for x, y in zip(a, b)]
+    return f"x {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
 def main():
@@ -125,16 +136,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     install()
-    print("mix, how: rlhost.Queue messages/s, faster-fifo, median ratio of rounds")
+    print("mix, how: messages/s, then the median ratio of rounds to faster-fifo (least-most); cells to cells again")
     for bulk in (False, True):
         for mix in args.mix:
-            a, b = [], []
-            for _ in range(args.rounds):
-                a.append(run("rlhost", mix, args.messages * (10 if bulk else 1), bulk))
-                b.append(run("faster-fifo", mix, args.messages, bulk))
-            ratios = [x / y for x, y in zip(a, b)]
-            print(f"{mix} {'bulk' if bulk else 'single'}: {statistics.median(a):,.0f}  {statistics.median(b):,.0f}  "
-                  f"x {statistics.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})", flush=True)
+            messages = args.messages * (10 if bulk else 1)
+            rounds = [(run("cells", mix, messages, bulk), run("objects", mix, messages, bulk),
+                       run("faster-fifo", mix, args.messages, bulk), run("cells", mix, messages, bulk)) for _ in range(args.rounds)]
+            cells, objects, theirs, again = zip(*rounds)
+            print(f"{mix} {'bulk' if bulk else 'single'}: cells {statistics.median(cells):,.0f} {ratio(cells, theirs)}  "
+                  f"objects {statistics.median(objects):,.0f} {ratio(objects, theirs)}  faster-fifo {statistics.median(theirs):,.0f}  "
+                  f"again {ratio(cells, again)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,14 @@ func TestKill_ClientsOfAChannel(t *testing.T) {
 	unittest(t, time.Minute+time.Duration(n)*time.Second, "-v", "test_channel_kills")
 }
 
+// TestPeers_FasterFifosOwnTests runs them where RLHOST_PEERS says that what takes minutes is wanted.
+func TestPeers_FasterFifosOwnTests(t *testing.T) {
+	if os.Getenv("RLHOST_PEERS") == "" {
+		t.Skip("make test-peers")
+	}
+	unittest(t, 5*time.Minute, "-v", "theirs_of_faster_fifo")
+}
+
 // unittest runs tests in Python, with the program in PATH.
 func unittest(t *testing.T, limit time.Duration, args ...string) {
 	t.Helper()

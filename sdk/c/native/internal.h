@@ -71,6 +71,7 @@ struct rlh_ring {
     // the consumer head and tail_seen.
     uint64_t tail, head_seen, head, tail_seen;
     struct patience putting, getting;
+    rlh_queue_bound *bound; // of a queue, or NULL
 };
 
 // An attempt returns how many items it moved, 0 if it must wait, or an error.

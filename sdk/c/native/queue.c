@@ -5,9 +5,13 @@
 // batch becomes visible as a whole, with its first cell.
 #include "internal.h"
 
+#include <sched.h>
+
 // A read that does not fit the index is repeated, because another process has moved the index meanwhile. So many in a
 // row happen only if a process writes nonsense.
 enum { ROUNDS_MAX = 1 << 12 };
+
+enum { HOLDS_MAX = 1000 }; // tries to claim a queue's bound
 
 // Functions with the argument any are compiled twice, for queues of messages of any size and for those whose messages have a
 // cell each: small messages are put and got within some tens of nanoseconds.
@@ -253,17 +257,58 @@ TWICE int get_batch(rlh_ring *ring, bool any, const struct batch *b) {
 
 static int put_any(rlh_ring *ring, void *b) { return put_batch(ring, true, b); }
 static int put_cells(rlh_ring *ring, void *b) { return put_batch(ring, false, b); }
+
+// hold claims the bound for a put, which takes no longer than one. It gives up where the holder is stopped or dead.
+static bool hold(const rlh_ring *ring) {
+    for (int i = 0; i < HOLDS_MAX; i++) {
+        if (cas32(&ring->bound->holder, 0, ring->owner)) return true;
+        sched_yield();
+    }
+    return false;
+}
+
+// put_bounded puts where the queue then holds no more items than its bound. The items are counted where the last count
+// does not say that there is room: consumers do not touch the bound.
+static int put_bounded(rlh_ring *ring, void *arguments) {
+    struct batch *b = arguments;
+    rlh_queue_bound *bound = ring->bound;
+    if (LOAD_RELAXED(&ring->cancelled) != 0 || rlh_ring_is_shut(ring)) return RLH_ERR_CLOSED;
+    if (!hold(ring)) return 0;
+    uint32_t room = LOAD_RELAXED(&bound->room), most = LOAD_RELAXED(&bound->most);
+    if (room < b->count) {
+        rlh_queue_stats now;
+        rlh_queue_count(ring, &now);
+        room = now.items < most ? most - (uint32_t)now.items : 0;
+    }
+    int n = 0;
+    if (room >= b->count) {
+        STORE_RELAXED(&bound->room, room - (uint32_t)b->count); // before the put: a process that is killed in between makes it too small
+        n = put_batch(ring, is_any(ring), b);
+        if (n <= 0) STORE_RELAXED(&bound->room, room);
+    }
+    STORE(&bound->holder, 0);
+    return n;
+}
+
+void rlh_queue_bind(rlh_ring *ring, rlh_queue_bound *bound) { ring->bound = bound; }
+
+// most_items returns how many items one put can take.
+static size_t most_items(const rlh_ring *ring) {
+    size_t n = ring->limit < RLH_MAX_RING_BATCH ? ring->limit : RLH_MAX_RING_BATCH;
+    if (ring->bound == NULL) return n;
+    uint32_t most = LOAD_RELAXED(&ring->bound->most);
+    return n < most ? n : most;
+}
+
 static int get_any(rlh_ring *ring, void *b) { return get_batch(ring, true, b); }
 static int get_cells(rlh_ring *ring, void *b) { return get_batch(ring, false, b); }
 
 size_t rlh_queue_batch(const rlh_ring *ring, const rlh_item *items, size_t count) {
     uint32_t cells = 0;
-    size_t n = 0;
-    if (!is_any(ring)) {
-        n = count < RLH_MAX_RING_BATCH ? count : RLH_MAX_RING_BATCH;
-        return n < ring->limit ? n : ring->limit;
-    }
-    while (n < count && n < RLH_MAX_RING_BATCH && items[n].len <= ring->longest) {
+    size_t n = 0, most = most_items(ring);
+    if (count > most) count = most;
+    if (!is_any(ring)) return count;
+    while (n < count && items[n].len <= ring->longest) {
         uint32_t k = span(ring, true, items[n].len);
         if (k > ring->limit - cells) break;
         cells += k;
@@ -274,7 +319,7 @@ size_t rlh_queue_batch(const rlh_ring *ring, const rlh_item *items, size_t count
 
 int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout) {
     if (ring->kind == RLH_RING_MESSAGES || ring->owner == 0 || count < 1) return RLH_ERR_INVALID;
-    if (count > RLH_MAX_RING_BATCH || count > ring->limit) return RLH_ERR_TOO_LONG;
+    if (count > most_items(ring)) return RLH_ERR_TOO_LONG;
     struct batch b = {.from = items, .count = count, .cells = (uint32_t)count};
     bool any = is_any(ring);
     for (size_t i = 0; i < count; i++) {
@@ -282,7 +327,7 @@ int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t t
         if (any) b.cells += span(ring, any, items[i].len) - 1;
         if (b.cells > ring->limit) return RLH_ERR_TOO_LONG; // each adds at most as many, so the sum cannot overflow
     }
-    return ring_wait_put(ring, any ? put_any : put_cells, &b, timeout);
+    return ring_wait_put(ring, ring->bound != NULL ? put_bounded : any ? put_any : put_cells, &b, timeout);
 }
 
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout) {
@@ -369,6 +414,7 @@ static void help(const rlh_ring *ring, uint64_t *index, uint64_t position, uint3
 void rlh_queue_recover(rlh_ring *ring, uint32_t owner, rlh_lost_fn lost, void *user) {
     if (ring->kind == RLH_RING_MESSAGES || owner == 0) return;
     bool any = is_any(ring);
+    if (ring->bound != NULL) cas32(&ring->bound->holder, owner, 0);
     for (uint32_t i = 0; i < ring->cells; i++) {
         uint64_t v = LOAD(&cell(ring, i)->ctl), position = ctl_position(any, v);
         if (ctl_owner(v) != owner || (position & (ring->cells - 1)) != i) continue;

@@ -366,6 +366,16 @@ typedef struct rlh_queue_stats {
 void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out);
 uint32_t rlh_queue_longest(const rlh_ring *ring);
 
+// rlh_queue_bound is how many items a queue may hold, in memory that all processes which put share: zeros at first, but
+// for most. rlh_queue_bind makes the puts of an attached ring keep to it, and rlh_queue_recover repair it. The memory
+// stays the caller's, until rlh_ring_detach at least.
+typedef struct rlh_queue_bound {
+    uint32_t most;   // items
+    uint32_t holder; // the owner that puts, 0 if none does
+    uint32_t room;   // items that may be put before they are counted again
+} rlh_queue_bound;
+void rlh_queue_bind(rlh_ring *ring, rlh_queue_bound *bound);
+
 // rlh_queue_recover repairs what a dead owner left half done. lost, if not NULL, receives each item that the owner had
 // taken and not finished. Call it only after the kernel has said that the process is dead; it may be repeated.
 typedef void (*rlh_lost_fn)(void *user, const rlh_item *item);

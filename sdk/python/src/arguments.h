@@ -12,12 +12,12 @@ typedef struct {
     PyObject *interned[4]; // interned, as callers mostly pass them
 } Signature;
 
-static Signature put_arguments = {"put(data, block=True, timeout=None)", {"data", "block", "timeout"}, 1, {NULL}};
-static Signature put_many_arguments = {"put_many(messages, block=True, timeout=None, whole=False)",
+static Signature put_arguments = {"put(message, block=True, timeout=10)", {"message", "block", "timeout"}, 1, {NULL}};
+static Signature put_many_arguments = {"put_many(messages, block=True, timeout=10, whole=True)",
                                        {"messages", "block", "timeout", "whole"}, 1, {NULL}};
-static Signature get_arguments = {"get(block=True, timeout=None)", {"block", "timeout"}, 0, {NULL}};
-static Signature get_many_arguments = {"get_many(max_messages_to_get=255, block=True, timeout=None)",
-                                       {"max_messages_to_get", "block", "timeout"}, 0, {NULL}};
+static Signature get_arguments = {"get(block=True, timeout=10)", {"block", "timeout"}, 0, {NULL}};
+static Signature get_many_arguments = {"get_many(block=True, timeout=10, max_messages_to_get=255)",
+                                       {"block", "timeout", "max_messages_to_get"}, 0, {NULL}};
 
 static int intern_names(void) {
     Signature *all[] = {&put_arguments, &put_many_arguments, &get_arguments, &get_many_arguments};
@@ -62,13 +62,15 @@ static inline int read_arguments(const Signature *s, PyObject *const *args, Py_s
     return wrong ? -1 : 0;
 }
 
+#define TIMEOUT_NOT_GIVEN (INT64_C(10) * 1000000000) // as in faster-fifo
+
 // read_wait turns block and timeout into nanoseconds; -2 is an error, with the exception set.
 static inline int64_t read_wait(PyObject *block, PyObject *timeout) {
     if (block && block != Py_True && block != Py_False) {
         PyErr_Format(PyExc_TypeError, "block is True or False, not %R; a number of seconds is timeout=%R", block, block);
         return -2;
     }
-    int64_t ns = read_timeout(timeout);
+    int64_t ns = timeout ? read_timeout(timeout) : TIMEOUT_NOT_GIVEN;
     return block == Py_False && ns != -2 ? 0 : ns;
 }
 

@@ -265,7 +265,7 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (!module)
         return NULL;
     if (add_exceptions(module) || add_constants(module) || add_message(module) || add_arena_type(module) ||
-        add_host(module) || add_rings(module) || add_queue(module)) {
+        add_host(module) || add_rings(module) || add_queue(module) || add_plain(module)) {
         Py_DECREF(module);
         return NULL;
     }

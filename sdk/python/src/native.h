@@ -40,6 +40,7 @@ int add_arena_type(PyObject *module);
 int add_host(PyObject *module);
 int add_rings(PyObject *module);
 int add_queue(PyObject *module);
+int add_plain(PyObject *module);
 
 // add_type makes a type from its specification and adds it to the module under its last name.
 int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 unsigned queue_forks;
 static void after_fork(void) { queue_forks++; }
@@ -19,23 +20,41 @@ static PyObject *queue_make(PyTypeObject *type, PyObject *args, PyObject *kw) {
 static void queue_detach(Queue *o) {
     if (o->ring)
         rlh_ring_detach(o->ring);
+    if (o->page)
+        munmap(o->page, PAGE_BYTES);
     o->ring = NULL;
+    o->page = NULL;
 }
 
 static void queue_dealloc(PyObject *self) {
     queue_detach((Queue *)self); // each pending call holds a reference, so there is none
     free(((Queue *)self)->memory);
+    Py_XDECREF(((Queue *)self)->last_error);
     PyTypeObject *type = Py_TYPE(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
-// _open(fd, owner) attaches; in a fork it replaces the parent's attachment.
+// bind maps the page that all processes share.
+static int bind(Queue *o, int fd, long long at) {
+    void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+    if (page == MAP_FAILED) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    o->page = page;
+    if (((rlh_queue_bound *)page)->most > 0)
+        rlh_queue_bind(o->ring, page);
+    return 0;
+}
+
+// _open(fd, owner, peers, page) attaches; in a fork it replaces the parent's attachment.
 static PyObject *queue_open(PyObject *self, PyObject *args) {
     Queue *o = (Queue *)self;
-    int fd;
+    int fd, peers;
     unsigned int owner;
-    if (!PyArg_ParseTuple(args, "iI:_open", &fd, &owner))
+    long long page;
+    if (!PyArg_ParseTuple(args, "iIiL:_open", &fd, &owner, &peers, &page))
         return NULL;
     queue_detach(o);
     o->users = 0; // the parent's calls are not here
@@ -45,6 +64,8 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
         o->ring = NULL;
         return raise_code(code, "queue");
     }
+    if (bind(o, peers, page))
+        return NULL;
     if (o->memory)
         Py_RETURN_NONE; // a call interrupted by a signal handler's fork may hold it
     o->room = (size_t)rlh_queue_longest(o->ring) * RLH_MAX_RING_BATCH;
@@ -56,9 +77,9 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-// _close() ends the waiting calls. The last pending call, or this one, detaches and then runs the method _detached of
+// _detach() ends the waiting calls. The last pending call, or this one, detaches and then runs the method _detached of
 // the Python class: until then the process is an owner of the queue whose cells must not be repaired.
-static PyObject *queue_close(PyObject *self, PyObject *unused) {
+static PyObject *queue_leave(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;
     if (o->forks != queue_forks)
@@ -149,6 +170,8 @@ static int count(PyObject *self, rlh_queue_stats *stats) {
     if (enter(o))
         return -1;
     rlh_queue_count(o->ring, stats);
+    uint32_t most = ((rlh_queue_bound *)o->page)->most;
+    stats->full |= most > 0 && stats->items >= most;
     leave(o, NULL);
     return 0;
 }
@@ -182,7 +205,7 @@ static PyObject *queue_full(PyObject *self, PyObject *unused) {
     return count(self, &stats) ? NULL : PyBool_FromLong(stats.full);
 }
 
-static PyObject *queue_is_closed(PyObject *self, PyObject *unused) {
+static PyObject *queue_is_shut(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;
     return PyBool_FromLong(o->closing || !o->ring || rlh_ring_is_shut(o->ring));
@@ -200,19 +223,20 @@ static PyObject *queue_shut(PyObject *self, PyObject *unused) {
 #define KEYWORDS(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL | METH_KEYWORDS
 static PyMethodDef queue_methods[] = {
     {"_open", queue_open, METH_VARARGS, "Attaches to a file under an owner's number."},
-    {"_close", queue_close, METH_NOARGS, "Detaches, at once or when the calls under way have returned."},
+    {"_detach", queue_leave, METH_NOARGS, "Detaches, at once or when the calls under way have returned."},
     {"_recover", queue_recover, METH_O, "Repairs what a dead owner left half done."},
     {"_put_raw", queue_put_raw, METH_O, "Puts bytes at once, as they are."},
     {"put", KEYWORDS(queue_put),
-     "put(data, block=True, timeout=None): one message, bytes or another buffer; queue.Full at the end of the timeout."},
-    {"put_nowait", queue_put_nowait, METH_O, "put_nowait(data): put that does not wait."},
+     "put(message, block=True, timeout=10): one message; queue.Full at the end of the timeout, of which None has none."},
+    {"put_nowait", queue_put_nowait, METH_O, "put_nowait(message): put that does not wait."},
     {"put_many", KEYWORDS(queue_put_many),
-     "put_many(messages, block=True, timeout=None, whole=False): puts a list or tuple and returns how many were put before the\n"
-     "timeout was over. whole puts all of at most 255 next to each other, or none and raises queue.Full."},
-    {"get", KEYWORDS(queue_get), "get(block=True, timeout=None): the oldest message; queue.Empty at the end of the timeout."},
+     "put_many(messages, block=True, timeout=10, whole=True): puts a list or tuple and returns how many: all, or none and raises\n"
+     "queue.Full at the end of the timeout. More than 255, or than the queue takes, go in parts, and Full has put, their number by\n"
+     "then. With whole=False as many as there is room for are put, and their number is returned."},
+    {"get", KEYWORDS(queue_get), "get(block=True, timeout=10): the oldest message; queue.Empty at the end of the timeout."},
     {"get_nowait", queue_get_nowait, METH_NOARGS, "get_nowait(): get that does not wait."},
     {"get_many", KEYWORDS(queue_get_many),
-     "get_many(max_messages_to_get=255, block=True, timeout=None): waits for one message and returns a list of it and what\n"
+     "get_many(block=True, timeout=10, max_messages_to_get=255): waits for one message and returns a list of it and what\n"
      "else is there; queue.Empty at the end of the timeout."},
     {"recover", queue_recover_all, METH_NOARGS,
      "Repairs at once what dead processes left, and returns how many messages went back to the queue."},
@@ -220,18 +244,20 @@ static PyMethodDef queue_methods[] = {
     {"data_size", queue_data_size, METH_NOARGS, "How many bytes the messages that wait have together."},
     {"empty", queue_empty, METH_NOARGS, "Whether no message waits at the moment."},
     {"full", queue_full, METH_NOARGS, "Whether there is no room for another message at the moment."},
-    {"is_closed", queue_is_closed, METH_NOARGS,
-     "Whether somebody has shut the queue, in any process, or this one has closed it."},
+    {"_is_shut", queue_is_shut, METH_NOARGS,
+     "Whether somebody has shut the queue, in any process, or this one has detached it."},
     {"shut", queue_shut, METH_NOARGS,
      "Says to all processes that nothing more is put; what waits can still be taken, and then get raises Closed."},
     {NULL},
 };
 static PyMemberDef queue_members[] = {
-    {"_coded", T_INT, offsetof(Queue, coded), 0, "whether messages go through _dumps and _loads"},
+    {"_coded", T_INT, offsetof(Queue, coded), 0, "what messages go through"},
+    {"last_error", T_OBJECT, offsetof(Queue, last_error), READONLY,
+     "Why the last message that was not taken was not, as text; None where each has been taken."},
     {NULL},
 };
 static PyType_Slot queue_slots[] = {
-    {Py_tp_doc, "A queue of bytes between processes; see rlhost.Queue."},
+    {Py_tp_doc, "A queue between processes; see rlhost.Queue."},
     {Py_tp_new, queue_make},
     {Py_tp_dealloc, queue_dealloc},
     {Py_tp_methods, queue_methods},

@@ -12,11 +12,18 @@ typedef struct {
     unsigned forks; // queue_forks when it was attached, and when users were counted
     unsigned users; // pending calls: the queue stays attached until the last has returned
     int closing;    // _close has been called
-    int coded;      // messages go through the methods _dumps and _loads of the Python class
+    int coded;      // what messages go through: RAW, CODED or PLAIN
+    PyObject *last_error; // text of the last message that was not taken, or NULL
+    void *page;     // of the peers' file, from _PAGE of queue.py on: it begins with the queue's bound
     size_t room;    // bytes of memory
     char *memory;   // buffer of one get, of room bytes
     int busy;       // memory is in use by a thread
 } Queue;
+
+// Messages are bytes or other buffers, what the methods dumps and loads of the Python class make, or rlhost.plain's.
+enum { RAW, CODED, PLAIN };
+
+#define PAGE_BYTES 4096
 
 // EXCEPTION stands for a code where an exception is set.
 #define EXCEPTION (-1000)

@@ -5,15 +5,30 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "plain.h"
 
-static PyObject *raise_std(const char *name) {
+// raise_std raises queue.Full or queue.Empty. put is how many messages of a list were put before.
+static PyObject *raise_std(const char *name, Py_ssize_t put) {
+    int full = !strcmp(name, "Full");
     PyObject *module = PyImport_ImportModule("queue");
-    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
-    if (type)
-        PyErr_SetString(type, strcmp(name, "Full") ? "no message in the time given" : "no room in the time given");
-    Py_XDECREF(type);
+    PyObject *error = module ? PyObject_CallMethod(module, name, "s", full ? "no room in the time given" : "no message in the time given") : NULL;
+    PyObject *number = error && full ? PyLong_FromSsize_t(put) : NULL;
+    if (error && (!full || (number && !PyObject_SetAttrString(error, "put", number))))
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(number);
+    Py_XDECREF(error);
     Py_XDECREF(module);
     return NULL;
+}
+
+// note keeps the text of the exception that is set, because a message or an argument is not taken.
+static void note(Queue *o) {
+    PyObject *type, *value, *traceback, *before = o->last_error;
+    PyErr_Fetch(&type, &value, &traceback);
+    o->last_error = value ? PyObject_Str(value) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(before);
+    PyErr_Restore(type, value, traceback);
 }
 
 // ---- messages
@@ -28,39 +43,52 @@ static PyObject *copy_of(PyObject *data) {
         bytes = PyObject_CallMethod(view, "tobytes", NULL);
     if (!view || found >= 0) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "a message is bytes or another buffer, not %R; dumps= and loads= of rlhost.Queue turn "
-                                      "other objects into bytes and back", Py_TYPE(data));
+        PyErr_Format(PyExc_TypeError, "a message is bytes or another buffer, not %R, where the codec is \"bytes\", and so is what "
+                                      "dumps returns", Py_TYPE(data));
     }
     Py_XDECREF(format);
     Py_XDECREF(view);
     return bytes;
 }
 
+// dumped returns what the codec makes of a message.
+static PyObject *dumped(Queue *o, PyObject *data) {
+    if (o->coded == RAW)
+        return Py_NewRef(data);
+    return o->coded == PLAIN ? plain_dumped(data) : PyObject_CallMethod((PyObject *)o, "dumps", "(O)", data);
+}
+
 // encoded returns the bytes of a message.
 static PyObject *encoded(Queue *o, PyObject *data) {
-    PyObject *dumped = o->coded ? PyObject_CallMethod((PyObject *)o, "_dumps", "(O)", data) : NULL;
-    if (o->coded && !dumped)
-        return NULL;
-    if (dumped)
-        data = dumped;
-    PyObject *bytes = PyBytes_Check(data) ? Py_NewRef(data) : copy_of(data);
-    Py_XDECREF(dumped);
+    PyObject *bytes = dumped(o, data);
+    if (bytes && !PyBytes_Check(bytes)) {
+        PyObject *buffer = bytes;
+        bytes = copy_of(buffer);
+        Py_DECREF(buffer);
+    }
+    if (!bytes)
+        note(o);
     return bytes;
 }
 
 // loaded decodes the message in bytes, and releases them.
 static PyObject *loaded(Queue *o, PyObject *bytes) {
-    PyObject *message = bytes ? PyObject_CallMethod((PyObject *)o, "_loads", "(O)", bytes) : NULL;
+    PyObject *message = bytes ? PyObject_CallMethod((PyObject *)o, "loads", "(O)", bytes) : NULL;
     Py_XDECREF(bytes);
     return message;
 }
 
 static inline PyObject *message_of(Queue *o, const rlh_item *item) {
-    PyObject *bytes = PyBytes_FromStringAndSize(item->bytes, item->len);
-    return o->coded ? loaded(o, bytes) : bytes;
+    PyObject *message = o->coded == PLAIN ? plain_loaded(item->bytes, item->len, NULL)
+                                          : PyBytes_FromStringAndSize(item->bytes, item->len);
+    if (o->coded == CODED)
+        message = loaded(o, message);
+    if (!message)
+        note(o);
+    return message;
 }
 
-static inline int is_plain(const Queue *o, PyObject *data) { return Py_TYPE(data) == &PyBytes_Type && !o->coded; }
+static inline int is_raw(const Queue *o, PyObject *data) { return o->coded == RAW && Py_TYPE(data) == &PyBytes_Type; }
 
 // as_item points an item to bytes, which the caller still owns.
 static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
@@ -70,6 +98,7 @@ static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
         return -1;
     if ((size_t)len > rlh_queue_longest(o->ring)) {
         PyErr_Format(PyExc_ValueError, "message of %zd bytes, the queue takes up to %u", len, rlh_queue_longest(o->ring));
+        note(o);
         return -1;
     }
     *item = (rlh_item){.bytes = at, .len = (uint32_t)len};
@@ -103,10 +132,10 @@ static int put_items(Queue *o, const rlh_item *items, size_t count, int whole, i
     return code;
 }
 
-static PyObject *failed(int code, const char *name) {
+static PyObject *failed(int code, const char *name, Py_ssize_t put) {
     if (code == EXCEPTION)
         return NULL;
-    return code == RLH_ERR_TIMEOUT ? raise_std(name) : raise_code(code, "queue");
+    return code == RLH_ERR_TIMEOUT ? raise_std(name, put) : raise_code(code, "queue");
 }
 
 static PyObject *put_one(Queue *o, PyObject *data, int64_t timeout) {
@@ -114,12 +143,12 @@ static PyObject *put_one(Queue *o, PyObject *data, int64_t timeout) {
         return NULL;
     int64_t end = 0;
     rlh_item item;
-    PyObject *made = is_plain(o, data) ? NULL : encoded(o, data);
+    PyObject *made = is_raw(o, data) ? NULL : encoded(o, data);
     if (made)
         data = made;
-    int code = (made || is_plain(o, data)) && !as_item(o, data, &item) ? put_items(o, &item, 1, 0, timeout, &end) : EXCEPTION;
+    int code = (made || is_raw(o, data)) && !as_item(o, data, &item) ? put_items(o, &item, 1, 0, timeout, &end) : EXCEPTION;
     Py_XDECREF(made);
-    return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
+    return leave(o, code < 0 ? failed(code, "Full", 0) : Py_NewRef(Py_None));
 }
 
 PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -141,7 +170,7 @@ PyObject *queue_put_raw(PyObject *self, PyObject *bytes) {
         return NULL;
     int64_t end = 0;
     int code = as_item(o, bytes, &item) ? EXCEPTION : put_items(o, &item, 1, 0, 0, &end);
-    return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
+    return leave(o, code < 0 ? failed(code, "Full", 0) : Py_NewRef(Py_None));
 }
 
 // put_list puts the messages of a list that no other code uses, in batches, and sets how many of them were put.
@@ -152,7 +181,7 @@ static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssi
     int code = items ? 0 : RLH_ERR_MEMORY;
     for (Py_ssize_t i = 0; i < count && code == 0; i++) { // all of them before the first put
         PyObject *bytes = PyList_GetItem(list, i);
-        if (!is_plain(o, bytes)) {
+        if (!is_raw(o, bytes)) {
             bytes = encoded(o, bytes);
             if (!bytes || PyList_SetItem(list, i, bytes))
                 code = EXCEPTION;
@@ -163,11 +192,6 @@ static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssi
     int64_t end = 0;
     while (code >= 0 && *put < count) {
         size_t batch = rlh_queue_batch(o->ring, items + *put, (size_t)(count - *put));
-        if (whole && batch < (size_t)count) {
-            PyErr_Format(PyExc_ValueError, "%zd messages, whole=True takes up to %zu of these", count, batch);
-            code = EXCEPTION;
-            break;
-        }
         code = put_items(o, items + *put, batch, whole, timeout, &end);
         if (code > 0)
             *put += code;
@@ -177,16 +201,19 @@ static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssi
     return code;
 }
 
-// put_many(messages, block, timeout, whole) returns how many were put: all, or fewer after the timeout.
+// put_many(messages, block, timeout, whole) returns how many were put: all, or where they need not be whole fewer.
 PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Queue *o = (Queue *)self;
     PyObject *a[4];
     if (read_arguments(&put_many_arguments, args, n, names, a))
         return NULL;
-    if (!PyList_Check(a[0]) && !PyTuple_Check(a[0]))
-        return PyErr_Format(PyExc_TypeError, "messages is a list or a tuple, not %R", Py_TYPE(a[0]));
+    if (!PyList_Check(a[0]) && !PyTuple_Check(a[0])) {
+        PyErr_Format(PyExc_TypeError, "messages is a list or a tuple, not %R", Py_TYPE(a[0]));
+        note(o);
+        return NULL;
+    }
     int64_t timeout = read_wait(a[1], a[2]);
-    int whole = a[3] ? PyObject_IsTrue(a[3]) : 0;
+    int whole = a[3] ? PyObject_IsTrue(a[3]) : 1;
     PyObject *list = timeout == -2 || whole < 0 ? NULL : PySequence_List(a[0]); // a copy: the caller's may change meanwhile
     if (!list)
         return NULL;
@@ -198,7 +225,7 @@ PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     int code = put_list(o, list, whole, timeout, &put);
     Py_DECREF(list);
     if (code < 0 && (code != RLH_ERR_TIMEOUT || whole))
-        return leave(o, failed(code, "Full"));
+        return leave(o, failed(code, "Full", put));
     return leave(o, PyLong_FromSsize_t(put));
 }
 
@@ -265,7 +292,7 @@ static PyObject *get_one(Queue *o, int64_t timeout) {
         return leave(o, PyErr_NoMemory());
     rlh_item item;
     int code = get_items(o, &item, 1, &memory, timeout);
-    PyObject *data = code > 0 ? message_of(o, &item) : failed(code, "Empty");
+    PyObject *data = code > 0 ? message_of(o, &item) : failed(code, "Empty", 0);
     give_back(o, memory);
     return leave(o, data);
 }
@@ -302,6 +329,8 @@ static PyObject *append_all(Queue *o, PyObject *list, const rlh_item *items, int
 
 // get_up_to waits for one message and takes the others that are there.
 static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
+    if (most > (Py_ssize_t)rlh_ring_cells(o->ring)) // what may come meanwhile has no end
+        most = (Py_ssize_t)rlh_ring_cells(o->ring);
     Memory memory = borrow(o, o->room);
     if (!memory.at)
         return PyErr_NoMemory();
@@ -325,7 +354,7 @@ static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
     if (list && code != EXCEPTION)
         return list;
     Py_XDECREF(list);
-    return failed(code, "Empty");
+    return failed(code, "Empty", 0);
 }
 
 PyObject *queue_get_many(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -333,14 +362,14 @@ PyObject *queue_get_many(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     PyObject *a[4];
     if (read_arguments(&get_many_arguments, args, n, names, a))
         return NULL;
-    if (a[0] && PyBool_Check(a[0]))
-        return PyErr_Format(PyExc_TypeError, "want %s: a number comes first", get_many_arguments.usage);
-    Py_ssize_t most = a[0] ? PyLong_AsSsize_t(a[0]) : RLH_MAX_RING_BATCH;
+    Py_ssize_t most = a[2] ? PyLong_AsSsize_t(a[2]) : RLH_MAX_RING_BATCH;
     if (most == -1 && PyErr_Occurred())
         return NULL;
     if (most < 1)
         return PyErr_Format(PyExc_ValueError, "max_messages_to_get is %zd, want 1 or more", most);
-    int64_t timeout = read_wait(a[1], a[2]);
+    if (a[0] && !PyBool_Check(a[0]))
+        return PyErr_Format(PyExc_TypeError, "want %s, not %R first: numbers go by their names", get_many_arguments.usage, a[0]);
+    int64_t timeout = read_wait(a[0], a[1]);
     if (timeout == -2 || enter(o))
         return NULL;
     return leave(o, get_up_to(o, most, timeout));

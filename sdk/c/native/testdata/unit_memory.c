@@ -225,6 +225,38 @@ static void test_long_items_of_the_dead_come_back_whole(void) {
     close(fd);
 }
 
+// test_a_bound_holds beside the bytes, and a holder of it that has died is one more thing to repair.
+static void test_a_bound_holds(void) {
+    for (int any = 0; any < 2; any++) {
+        int fd;
+        rlh_ring *q = any ? make_any(48 * 8, &fd) : make_ring(RLH_RING_QUEUE, 8, 16, 5, &fd);
+        rlh_queue_bound bound = {.most = 5};
+        rlh_queue_bind(q, &bound);
+        rlh_item items[8];
+        char memory[128];
+        for (uint32_t i = 0; i < 8; i++) items[i] = (rlh_item){"x", 1, i};
+        CHECK_EQUAL(rlh_queue_batch(q, items, 8), 5);
+        CHECK_EQUAL(rlh_queue_put(q, items, 6, 0), RLH_ERR_TOO_LONG);
+        for (int round = 0; round < 20; round++) {
+            CHECK_EQUAL(rlh_queue_put(q, items, 3, 0), 3);
+            CHECK_EQUAL(rlh_queue_put(q, items, 3, 0), RLH_ERR_TIMEOUT); // all or none
+            CHECK_EQUAL(rlh_queue_put(q, items, 2, 0), 2);
+            CHECK_EQUAL(rlh_queue_put(q, items, 1, 0), RLH_ERR_TIMEOUT);
+            CHECK_EQUAL(rlh_queue_get(q, items, 8, memory, sizeof memory, 0), 5);
+        }
+        bound.holder = 7; // as owner 7 leaves it when it is killed during a put
+        CHECK_EQUAL(rlh_queue_put(q, items, 1, 0), RLH_ERR_TIMEOUT);
+        rlh_queue_recover(q, 8, NULL, NULL);
+        CHECK_EQUAL(rlh_queue_put(q, items, 1, 0), RLH_ERR_TIMEOUT);
+        rlh_queue_recover(q, 7, NULL, NULL);
+        CHECK_EQUAL(rlh_queue_put(q, items, 5, 0), 5);
+        rlh_ring_shut(q);
+        CHECK_EQUAL(rlh_queue_put(q, items, 1, 0), RLH_ERR_CLOSED);
+        rlh_ring_detach(q);
+        close(fd);
+    }
+}
+
 // test_garbage_in_a_queue_ends: whatever a peer writes, calls return and stay within the memory.
 static void test_garbage_in_a_queue_ends(void) {
     uint64_t seed = 42;
@@ -426,6 +458,7 @@ void unit_memory(void) {
     test_cells_of_the_dead_take_no_room();
     test_queue_takes_items_of_any_size();
     test_long_items_of_the_dead_come_back_whole();
+    test_a_bound_holds();
     test_garbage_in_a_queue_ends();
     test_life_of_a_block();
     test_credits_reach_their_creditor();

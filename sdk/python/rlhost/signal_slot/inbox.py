@@ -84,7 +84,7 @@ class Inbox:
                 self.put(m)
             return
         try:
-            done = self.queue.put_many(messages, block=False)
+            done = self.queue.put_many(messages, block=False, whole=False)
         except Full:
             done = 0
         except ValueError as e:
