@@ -107,7 +107,7 @@ func (n *node) tell(e Event) {
 
 // Add gives a name a value. See Names.
 func (m *Memory) Add(_ context.Context, name, value string, o Options) (Lease, error) {
-	if err := checkEntry(name, value, o); err != nil {
+	if err := CheckEntry(name, value, o); err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
@@ -148,7 +148,7 @@ func (m *Memory) AddChild(_ context.Context, name, value string, o Options) (str
 	defer m.mu.Unlock()
 	for {
 		child := name + "/" + strings.ToLower(rand.Text()[:8])
-		if err := checkEntry(child, value, o); err != nil {
+		if err := CheckEntry(child, value, o); err != nil {
 			return "", 0, err
 		}
 		if n := m.find(child); n != nil && n.entry != nil {
@@ -161,7 +161,7 @@ func (m *Memory) AddChild(_ context.Context, name, value string, o Options) (str
 
 // Renew lets a name last longer. See Names.
 func (m *Memory) Renew(_ context.Context, name string, l Lease, ttl time.Duration) error {
-	if err := cmp.Or(check(name), checkTTL(ttl)); err != nil {
+	if err := cmp.Or(CheckName(name), CheckTTL(ttl)); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -213,7 +213,7 @@ func (m *Memory) drop(n *node) {
 
 // Get returns a name's value. See Names.
 func (m *Memory) Get(_ context.Context, name string) (string, error) {
-	if err := check(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return "", err
 	}
 	m.mu.Lock()
@@ -226,7 +226,7 @@ func (m *Memory) Get(_ context.Context, name string) (string, error) {
 
 // List returns a name and all below it. See Names.
 func (m *Memory) List(_ context.Context, root string) ([]Entry, error) {
-	if err := checkRoot(root); err != nil {
+	if err := CheckRoot(root); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -256,7 +256,7 @@ func (n *node) visit(fn func(*node)) {
 
 // Delete deletes one name. See Names.
 func (m *Memory) Delete(_ context.Context, name string, l Lease) error {
-	if err := check(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -274,7 +274,7 @@ func (m *Memory) Delete(_ context.Context, name string, l Lease) error {
 
 // Clear deletes a name and all below it. See Names.
 func (m *Memory) Clear(_ context.Context, root string) (n int, err error) {
-	if err := checkRoot(root); err != nil {
+	if err := CheckRoot(root); err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
@@ -289,7 +289,7 @@ func (m *Memory) Clear(_ context.Context, root string) (n int, err error) {
 // Watch tells what there is, then changes. See Names.
 func (m *Memory) Watch(ctx context.Context, root string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		if err := checkRoot(root); err != nil {
+		if err := CheckRoot(root); err != nil {
 			yield(Event{}, err)
 			return
 		}

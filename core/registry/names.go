@@ -31,7 +31,8 @@ type Lease uint64
 
 // Options of a name that is added.
 type Options struct {
-	// TTL is how long the name lasts without being renewed; 0 is until it is deleted. Negative ones are ErrInvalid.
+	// TTL is how long the name lasts without being renewed; 0 is until it is deleted. Negative ones are ErrInvalid. A back end may round it
+	// up to whole seconds.
 	TTL time.Duration
 	// Replace takes the place of a name that exists, whose lease is over then.
 	Replace bool
@@ -82,7 +83,7 @@ type Names interface {
 
 // Wait returns the value of a name as soon as it has one, or the cause of ctx.
 func Wait(ctx context.Context, n Names, name string) (string, error) {
-	if err := check(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return "", err
 	}
 	for e, err := range n.Watch(ctx, name) {
@@ -107,7 +108,7 @@ func WaitGone(ctx context.Context, n Names, names ...string) error {
 }
 
 func waitGone(ctx context.Context, n Names, name string) error {
-	if err := check(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	there := false
@@ -125,16 +126,16 @@ func waitGone(ctx context.Context, n Names, name string) error {
 	return context.Cause(ctx)
 }
 
-// check returns an ErrInvalid that says why a name is none.
-func check(name string) error {
+// CheckName returns an ErrInvalid that says why a name is none; every back end accepts the same names.
+func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a name without a letter", ErrInvalid)
 	}
-	return checkRoot(name)
+	return CheckRoot(name)
 }
 
-// checkRoot is check for a name or "".
-func checkRoot(root string) error {
+// CheckRoot is CheckName for a name or "".
+func CheckRoot(root string) error {
 	if root == "" {
 		return nil
 	}
@@ -159,17 +160,22 @@ func checkRoot(root string) error {
 	return nil
 }
 
-func checkEntry(name, value string, o Options) error {
-	if err := check(name); err != nil {
+// CheckEntry returns an ErrInvalid that says why Names.Add would not accept its arguments.
+func CheckEntry(name, value string, o Options) error {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	if len(value) > MaxValue {
 		return fmt.Errorf("%w: a value of %d bytes for %q, at most %d", ErrInvalid, len(value), name, MaxValue)
 	}
-	return checkTTL(o.TTL)
+	if !utf8.ValidString(value) {
+		return fmt.Errorf("%w: the value of %q is not UTF-8", ErrInvalid, name)
+	}
+	return CheckTTL(o.TTL)
 }
 
-func checkTTL(ttl time.Duration) error {
+// CheckTTL returns an ErrInvalid for a time that no name can last.
+func CheckTTL(ttl time.Duration) error {
 	if ttl < 0 {
 		return fmt.Errorf("%w: a TTL of %v", ErrInvalid, ttl)
 	}

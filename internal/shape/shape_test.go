@@ -103,6 +103,7 @@ const doors = `
 golang.org/x/sys/unix:          core/shm core/ipc plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm/internal/codecache
 golang.org/x/term:              cmd/rlhost
+github.com/nats-io:             core/cluster
 github.com/tetratelabs/wazero:  plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/linear
 github.com/ianlancetaylor/demangle: plugins/wasm/module
 github.com/BurntSushi/toml:     pipeline/graph

@@ -86,6 +86,14 @@ func (c *Client) keep(x *control.Client) {
 	c.idle = append(c.idle, connection{x, time.Now()})
 }
 
+// about makes one request about a name. A name that is none is refused here: on its way, bytes that are no UTF-8 would become others.
+func (c *Client) about(ctx context.Context, name string, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
+	if err := registry.CheckRoot(name); err != nil {
+		return err
+	}
+	return c.do(ctx, verb, request, reply, notice)
+}
+
 // do makes one request.
 func (c *Client) do(ctx context.Context, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
 	x, err := c.connect(ctx)
@@ -133,6 +141,9 @@ func (e *remoteError) Unwrap() []error { return []error{e.said, e.is} }
 
 // Add gives a name a value. See registry.Names.
 func (c *Client) Add(ctx context.Context, name, value string, o registry.Options) (registry.Lease, error) {
+	if err := registry.CheckEntry(name, value, o); err != nil {
+		return 0, err
+	}
 	var r addReply
 	err := c.do(ctx, verbAdd, addRequest{Name: name, Value: value, TTL: o.TTL, Replace: o.Replace}, &r, nil)
 	return r.Lease, err
@@ -140,6 +151,9 @@ func (c *Client) Add(ctx context.Context, name, value string, o registry.Options
 
 // AddChild adds a name below another. See registry.Names.
 func (c *Client) AddChild(ctx context.Context, name, value string, o registry.Options) (string, registry.Lease, error) {
+	if err := registry.CheckEntry(name, value, o); err != nil {
+		return "", 0, err
+	}
 	var r addReply
 	err := c.do(ctx, verbAdd, addRequest{Name: name, Value: value, TTL: o.TTL, Child: true}, &r, nil)
 	return r.Name, r.Lease, err
@@ -147,32 +161,32 @@ func (c *Client) AddChild(ctx context.Context, name, value string, o registry.Op
 
 // Renew lets a name last longer. See registry.Names.
 func (c *Client) Renew(ctx context.Context, name string, l registry.Lease, ttl time.Duration) error {
-	return c.do(ctx, verbRenew, leaseRequest{name, l, ttl}, &none{}, nil)
+	return c.about(ctx, name, verbRenew, leaseRequest{name, l, ttl}, &none{}, nil)
 }
 
 // Get returns a name's value. See registry.Names.
 func (c *Client) Get(ctx context.Context, name string) (string, error) {
 	var r valueReply
-	err := c.do(ctx, verbGet, nameRequest{name}, &r, nil)
+	err := c.about(ctx, name, verbGet, nameRequest{name}, &r, nil)
 	return r.Value, err
 }
 
 // List returns a name and all below it. See registry.Names.
 func (c *Client) List(ctx context.Context, root string) ([]registry.Entry, error) {
 	var r listReply
-	err := c.do(ctx, verbList, nameRequest{root}, &r, nil)
+	err := c.about(ctx, root, verbList, nameRequest{root}, &r, nil)
 	return r.Entries, err
 }
 
 // Delete deletes one name. See registry.Names.
 func (c *Client) Delete(ctx context.Context, name string, l registry.Lease) error {
-	return c.do(ctx, verbDelete, leaseRequest{Name: name, Lease: l}, &none{}, nil)
+	return c.about(ctx, name, verbDelete, leaseRequest{Name: name, Lease: l}, &none{}, nil)
 }
 
 // Clear deletes a name and all below it. See registry.Names.
 func (c *Client) Clear(ctx context.Context, root string) (int, error) {
 	var r clearReply
-	err := c.do(ctx, verbClear, nameRequest{root}, &r, nil)
+	err := c.about(ctx, root, verbClear, nameRequest{root}, &r, nil)
 	return r.Cleared, err
 }
 
@@ -185,7 +199,7 @@ func (c *Client) Watch(ctx context.Context, root string) iter.Seq2[registry.Even
 		watching, leave := context.WithCancelCause(ctx)
 		defer leave(nil)
 		left := false
-		err := c.do(watching, verbWatch, nameRequest{root}, &none{}, func(data json.RawMessage) {
+		err := c.about(watching, root, verbWatch, nameRequest{root}, &none{}, func(data json.RawMessage) {
 			var e registry.Event
 			if left {
 				return

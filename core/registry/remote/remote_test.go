@@ -13,6 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/registry"
+	"github.com/rlhost/rlhost/core/registry/registrytest"
 )
 
 // listen serves names at a path in a folder of this user's own.
@@ -44,6 +45,13 @@ func serve(t testing.TB) (*Client, *registry.Memory) {
 		}
 	})
 	return c, n
+}
+
+func TestClient_PassesTheSuite(t *testing.T) {
+	registrytest.Test(t, func(t *testing.T) registry.Names {
+		c, _ := serve(t)
+		return c
+	})
 }
 
 // TestClient_DoesWhatMemoryDoes makes the same calls of both and compares what they return.
