@@ -50,7 +50,7 @@ type Declared struct {
 type Output struct {
 	Name, Payload, Doc string
 	Schema             uint64  // see Port
-	Bind               *Signal // set when the component starts
+	Bind               *Signal // set when the component starts; nil where OnStart takes the signal from the host
 }
 
 // Input is a slot of a Declared component.
@@ -106,7 +106,9 @@ func (d *Declared) Configure(decode func(into any) error) error {
 // Start binds signals and slots and calls OnStart.
 func (d *Declared) Start(h Host) error {
 	for _, s := range d.Signals {
-		*s.Bind = h.Signal(s.Name)
+		if s.Bind != nil {
+			*s.Bind = h.Signal(s.Name)
+		}
 	}
 	for _, s := range d.Slots {
 		h.Slot(s.Name, func(m *Message) {

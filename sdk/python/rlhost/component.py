@@ -31,6 +31,7 @@ class Signal:
     doc: str = ""  # one sentence
     on_loan: bool = False  # messages name a block that the sender has on loan until it is answered; true of requests that the host knows
     schema: int = 0  # what sender and receiver must agree on, 64 bits such as the beginning of a hash; 0: not said
+    value_bytes: int = 1 << 16  # of one with the payload "value": the most that a value may have as bytes of rlhost.plain
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_loan", self.on_loan or self.payload in _ON_LOAN)
@@ -38,7 +39,7 @@ class Signal:
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """A named input: a message calls the component's method of that name."""
+    """A named input: a message calls the component's method of that name, with the message, or with the value where the payload is "value"."""
 
     name: str
     payload: str

@@ -18,11 +18,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from . import _native, log, state
-from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, check_ports, doc_of, kind_of
+from .component import Component, ConfigError, ConfigErrors, NoSnapshot, Slot, check_kind, check_ports, doc_of, kind_of
 from .control import Refusal, Server
 from .faults import told
 from .host import Host
 from .requests import Handler, fault, handlers_of
+from .values import PAYLOAD as VALUE
+from .values import taking
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -356,7 +358,8 @@ class Plugin:
         if component is None or host is None or self._started:
             raise Refusal("FAILED_PRECONDITION", "Start comes once, after Configure")
         component.host = host
-        self._slots = [(s.name, getattr(component, s.name)) for s in component.slots]
+        host._make_values()
+        self._slots = [(s.name, _slot(host, s, getattr(component, s.name))) for s in component.slots]
         component.start(host)
         self._started = True
         return {}
@@ -421,6 +424,10 @@ class Plugin:
             self._host = None
         if self._envs:
             self._envs.close()
+
+
+def _slot(host: Host, slot: Slot, run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return taking(host, run) if slot.payload == VALUE else run
 
 
 def ports(of: Any) -> list[dict[str, Any]]:
