@@ -288,7 +288,7 @@ func inFollowed(t *testing.T, command string) bool {
 // toJobs are the commands that a running job answers, with flags that keep them short.
 var toJobs = map[string]string{
 	"status": "", "swap": " --trial-envs 0 --probation 0s", "rollback": "", "reload": "", "scale": "", "pause": "", "unpause": "", "checkpoint": "", "stop": "",
-	"tap": " --limit 1", "logs": "", "request": "",
+	"tap": " --limit 1", "logs": "", "request": "", "top": "",
 }
 
 // ours adds a command of rlhost.
@@ -309,6 +309,10 @@ func (s *pageScript) ours(command, verb string) {
 	}
 	if verb == "logs" {
 		command = strings.TrimSuffix(command, " -f") // which does not end
+	}
+	if verb == "top" { // TestTop gives it a terminal
+		s.say("! exec %s\nstderr 'top needs a terminal'", command)
+		return
 	}
 	s.say("exec %s%s", command, flags)
 	if verb == "stop" {

@@ -184,6 +184,7 @@ func renamed(message string) string {
 // live are the commands about a running job.
 type live struct {
 	Status     statusCommand     `cmd:"" help:"Show the state of a running job."`
+	Top        topCommand        `cmd:"" help:"Watch a running job in the terminal."`
 	Swap       swapCommand       `cmd:"" help:"Replace a component or an environment while the run continues."`
 	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
 	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`

@@ -110,6 +110,8 @@ github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/willabides/kongplete: cmd/rlhost
 github.com/posener/complete:    cmd/rlhost
+charm.land/bubbletea:           cmd/rlhost
+github.com/charmbracelet/x/ansi: cmd/rlhost
 github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
 google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
 google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export

@@ -17,7 +17,10 @@ import (
 var blankEnds = regexp.MustCompile(`(?m) +$`)
 
 // Status describes a job: a head, a row for each component, and anything unusual.
-func Status(s *control.StatusReply) string {
+func Status(s *control.StatusReply) string { return Head(s) + Components(s.Components) + State(s) }
+
+// Head is the line that names a job.
+func Head(s *control.StatusReply) string {
 	var b strings.Builder
 	up := time.Duration(s.Wall * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(&b, "%s  %s  pid %d  %v  policy version %d", s.Run, s.State, s.PID, up, s.Policy)
@@ -27,16 +30,21 @@ func Status(s *control.StatusReply) string {
 	if s.Elo != nil {
 		fmt.Fprintf(&b, "  Elo %.0f", *s.Elo)
 	}
-	b.WriteString("\n" + table(s.Components))
+	return b.String() + "\n"
+}
+
+// State counts the env steps of a job, and names what is unusual: the cause of a stall comes last.
+func State(s *control.StatusReply) string {
+	var b strings.Builder
 	for i := range s.Learners {
 		b.WriteString(learner(&s.Learners[i]))
 	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
 	if s.Processes > 0 {
-		fmt.Fprintf(&b, "environments: their processes have %s of memory\n", short(float64(s.Processes))+"B")
+		fmt.Fprintf(&b, "environments: their processes have %s of memory\n", Short(float64(s.Processes))+"B")
 	}
 	if s.Wrapped > 0 {
-		fmt.Fprintf(&b, "wrappers: copied %s\n", short(float64(s.Wrapped))+"B")
+		fmt.Fprintf(&b, "wrappers: copied %s\n", Short(float64(s.Wrapped))+"B")
 	}
 	if n := s.Swaps; n != (control.SwapCounts{}) {
 		fmt.Fprintf(&b, "changes: %d committed, %d rolled back, %d refused\n", n.Committed, n.RolledBack, n.Refused)
@@ -92,8 +100,8 @@ func steps(n *control.StepCounts) string {
 	return text
 }
 
-// table has a row for each component. Neighbouring instances that differ in numbers alone share one.
-func table(list []control.ComponentStatus) string {
+// Components is a table with a row for each component. Neighbouring instances that differ in numbers alone share one.
+func Components(list []control.ComponentStatus) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COMPONENT\tHOST\tSTATE\tVERSION\tRATE\tQUEUE\tNOTE")
@@ -115,6 +123,19 @@ func table(list []control.ComponentStatus) string {
 	}
 	_ = w.Flush() // a strings.Builder takes everything
 	return blankEnds.ReplaceAllString(b.String(), "")
+}
+
+// Wires is a table with a row for each wire.
+func Wires(list []control.WireStatus) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WIRE\tMODE\tQUEUE\tDELIVERED\tDROPPED\tCOALESCED\tBLOCKED")
+	for _, x := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", x.Wire, x.Mode, x.Queued+x.Parked, x.Depth,
+			thousands(x.Delivered), thousands(x.Dropped), thousands(x.Coalesced), thousands(x.Blocked))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return b.String()
 }
 
 // alike reports whether two instances of one component, the second after the first, differ in numbers alone.
@@ -149,7 +170,7 @@ func row(c *control.ComponentStatus) string {
 	}
 	if c.Unit != "" {
 		unit := strings.NewReplacer("env steps", "st", "messages", "msg").Replace(c.Unit)
-		rate = short(c.Rate) + " " + unit + "/s"
+		rate = Short(c.Rate) + " " + unit + "/s"
 	}
 	if c.Depth > 0 {
 		queue = fmt.Sprintf("%d/%d", c.Queued, c.Depth)

@@ -137,8 +137,8 @@ func thousands(n uint64) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// short writes a number with at most four characters and a unit: 412k.
-func short(x float64) string {
+// Short writes a number with at most four characters and a unit: 412k.
+func Short(x float64) string {
 	unit, decimals := "", 0
 	for _, larger := range []string{"k", "M", "G", "T"} {
 		if x >= 1e3 {

@@ -105,8 +105,8 @@ func TestReloadAndGroup_TellWhatBecameOfIt(t *testing.T) {
 func TestNumbersAreShort(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": thousands(0), "999": thousands(999), "1,000": thousands(1000), "12,345,678": thousands(12345678),
-		"1 trap": Count(1, "trap"), "0 traps": Count(0, "trap"), "3.2": short(3.2), "61": short(61), "1.5k": short(1500),
-		"412k": short(412345), "2.1M": short(2.1e6), "12M": short(12e6), "0.42 s": seconds(0.42), "3.4 s": seconds(3.4), "61 s": seconds(61),
+		"1 trap": Count(1, "trap"), "0 traps": Count(0, "trap"), "3.2": Short(3.2), "61": Short(61), "1.5k": Short(1500),
+		"412k": Short(412345), "2.1M": Short(2.1e6), "12M": Short(12e6), "0.42 s": seconds(0.42), "3.4 s": seconds(3.4), "61 s": seconds(61),
 		"0.12 ms": pause(0.12), "21 ms": pause(21.2), "12 µs": pause(0.012),
 	} {
 		if got != want {
