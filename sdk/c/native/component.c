@@ -96,6 +96,7 @@ static void forget(struct service *s) {
     s->self = NULL;
     s->kind = NULL;
     s->life = DESCRIBED;
+    memset(s->timers, 0, sizeof s->timers);
 }
 
 static void configure(struct service *s, struct call *c) {

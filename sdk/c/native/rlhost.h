@@ -158,6 +158,16 @@ typedef struct rlh_identity {
 } rlh_identity;
 const rlh_identity *rlh_identify(rlh_host *host);
 
+// Timers: rlh_after makes run be called once, when the nanoseconds have passed and the run has begun; rlh_every makes it
+// be called each so many, at least one, and skips calls that could not be made in time. No slot runs meanwhile. They
+// return the timer's number, from 1 on, or RLH_ERR_EXHAUSTED: there are RLH_MOST_TIMERS at once. rlh_cancel ends a
+// timer, and returns RLH_ERR_SPENT where that is over. Timers end with the component.
+enum { RLH_MOST_TIMERS = 64 };
+typedef void rlh_timed(rlh_host *host, void *self);
+int rlh_after(rlh_host *host, int64_t nanoseconds, rlh_timed *run);
+int rlh_every(rlh_host *host, int64_t nanoseconds, rlh_timed *run);
+int rlh_cancel(rlh_host *host, int timer);
+
 // rlh_state_put adds bytes to the current snapshot.
 int rlh_state_put(rlh_host *host, const void *bytes, size_t n);
 

@@ -64,9 +64,12 @@ static void begin(struct service *s) {
 static bool receive(struct service *s, int64_t *idle_at) {
     const rlh_component *k = s->kind;
     begin(s);
+    int64_t due = s->begun ? service_fire(s) : RLH_FOREVER;
+    if (has_failed(s)) return true;
     rlh_message m;
     bool idles = k->idle != NULL && s->begun && *idle_at >= 0;
-    int err = rlh_receive(s->host, &m, idles ? left_until(*idle_at) : RLH_FOREVER);
+    bool timed = due != RLH_FOREVER && (!idles || due < *idle_at);
+    int err = rlh_receive(s->host, &m, timed ? left_until(due) : idles ? left_until(*idle_at) : RLH_FOREVER);
     switch (err) {
     case RLH_OK:
         begin(s);
@@ -77,7 +80,9 @@ static bool receive(struct service *s, int64_t *idle_at) {
             s->in_slot = false;
         }
         return true;
-    case RLH_ERR_TIMEOUT: *idle_at = deadline_after(k->idle(s->host, s->self)); return true;
+    case RLH_ERR_TIMEOUT:
+        if (!timed) *idle_at = deadline_after(k->idle(s->host, s->self));
+        return true;
     case RLH_ERR_WOKEN: return true;
     case RLH_ERR_CLOSED: return false;
     default: rlh_fail(s->host, "messages from the host: %s", rlh_strerror(err)); return false;

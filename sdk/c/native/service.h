@@ -44,6 +44,13 @@ void call_free(struct call *call);
 
 // ---- the component (component.c, serve.c)
 
+// timer is free where run is NULL.
+struct timer {
+    rlh_timed *run;
+    int number;
+    int64_t at, every; // when it is due; 0: once
+};
+
 enum life { DESCRIBED, CONFIGURED, STARTED, STOPPED };
 
 struct service {
@@ -60,6 +67,8 @@ struct service {
     struct text state; // of the current snapshot
     pthread_t main;
     bool begun;
+    struct timer timers[RLH_MOST_TIMERS];
+    int timer_count; // made so far
     bool in_slot;
     uint32_t kept;     // blocks, when the slot began
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
@@ -77,6 +86,8 @@ struct service {
 void service_call(struct service *s, struct call *c);
 // service_stop stops the component if it runs, and frees it.
 void service_stop(struct service *s);
+// service_fire runs the timers that are due, and returns when the next one is: a point in time, or RLH_FOREVER.
+int64_t service_fire(struct service *s);
 // service_takes_failure keeps a failure for the answer of the current control call and reports whether there is one.
 bool service_takes_failure(struct service *s, const char *reason);
 // service_failed has the component take no more messages. Any thread.
