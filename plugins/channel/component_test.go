@@ -39,7 +39,7 @@ func decoded(t *testing.T, data []byte) map[string]any {
 	c := exec.Command(python, "-c", `import json, sys, numpy
 from rlhost.channel import codec
 item = codec.decode(sys.stdin.buffer.read())
-print(json.dumps({k: v.tolist() if isinstance(v, numpy.ndarray) else v for k, v in item.items()}))`)
+print(json.dumps({k: numpy.nan_to_num(v).tolist() if isinstance(v, numpy.ndarray) else v for k, v in item.items()}))`)
 	c.Stdin = strings.NewReader(string(data))
 	out, err := c.Output()
 	if err != nil {

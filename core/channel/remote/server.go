@@ -106,6 +106,13 @@ func Serve(o Options) (*Server, error) {
 // Channel returns the channel that is served, for this process's own use.
 func (s *Server) Channel() *channel.Memory { return s.memory }
 
+// Release ends the use of an item that this process has got from Channel: its data is not valid any more.
+func (s *Server) Release(i channel.Item) {
+	if i.Region != 0 {
+		s.regions.drop(i.Region, 1)
+	}
+}
+
 // Close closes the channel and disconnects its clients. Items that are left are lost, and their number is in the log.
 func (s *Server) Close() error {
 	s.unname()
