@@ -8,18 +8,18 @@ import (
 )
 
 var mistakes = []testkit.Mistake{
-	{"leases end by the clock", "awake.go", "a.begun && since <= a.Gap", "a.begun"},
-	{"leases never end", "owner.go", "case h.State == Here && total-h.since > o.options.TTL:", "case false:"},
-	{"grants that nobody took stay", "owner.go", "case h.State == Admitted && total-h.since > o.options.Join:", "case false:"},
-	{"a lost host renews its lease", "owner.go", "h.State == Admitted || h.State == Here", "h.State != Left"},
-	{"another incarnation renews", "owner.go", "!o.Admits(key) || h.Incarnation != incarnation {\n\t\treturn false", "!o.Admits(key) {\n\t\treturn false"},
-	{"two hosts have one name", "owner.go", "h = &Host{Grant: Grant{Name: o.nameFor(r.Name)}}", "h = &Host{Grant: Grant{Name: r.Name}}"},
-	{"two owners grant one incarnation", "owner.go", "uint64(o.options.Epoch)<<32 | uint64(o.grants)", "uint64(o.grants)"},
-	{"ended rows fill the table", "owner.go", "if !o.Admits(key) && (", "if false && ("},
-	{"a stranger does not ask again", "member.go", "func (m *Member) Stranger(now time.Duration, incarnation uint64) {\n\tif ", "func (m *Member) Stranger(now time.Duration, incarnation uint64) {\n\tif false && "},
-	{"a refused host does not ask again", "member.go", "if m.step != asking && incarnation", "if false && incarnation"},
-	{"a host asks once", "member.go", "case asking:\n\t\tm.port.Ask(m.request)\n\tcase connecting", "case connecting"},
-	{"a host asks again with the same attempt", "member.go", "\tm.request.Attempt++\n", ""},
+	{Name: "leases end by the clock", File: "awake.go", Right: "a.begun && since <= a.Gap", Wrong: "a.begun"},
+	{Name: "leases never end", File: "owner.go", Right: "case h.State == Here && total-h.since > o.options.TTL:", Wrong: "case false:"},
+	{Name: "grants that nobody took stay", File: "owner.go", Right: "case h.State == Admitted && total-h.since > o.options.Join:", Wrong: "case false:"},
+	{Name: "a lost host renews its lease", File: "owner.go", Right: "h.State == Admitted || h.State == Here", Wrong: "h.State != Left"},
+	{Name: "another incarnation renews", File: "owner.go", Right: "!o.Admits(key) || h.Incarnation != incarnation {\n\t\treturn false", Wrong: "!o.Admits(key) {\n\t\treturn false"},
+	{Name: "two hosts have one name", File: "owner.go", Right: "h = &Host{Grant: Grant{Name: o.nameFor(r.Name)}}", Wrong: "h = &Host{Grant: Grant{Name: r.Name}}"},
+	{Name: "two owners grant one incarnation", File: "owner.go", Right: "uint64(o.options.Epoch)<<32 | uint64(o.grants)", Wrong: "uint64(o.grants)"},
+	{Name: "ended rows fill the table", File: "owner.go", Right: "if !o.Admits(key) && (", Wrong: "if false && ("},
+	{Name: "a stranger does not ask again", File: "member.go", Right: "func (m *Member) Stranger(now time.Duration, incarnation uint64) {\n\tif ", Wrong: "func (m *Member) Stranger(now time.Duration, incarnation uint64) {\n\tif false && "},
+	{Name: "a refused host does not ask again", File: "member.go", Right: "if m.step != asking && incarnation", Wrong: "if false && incarnation"},
+	{Name: "a host asks once", File: "member.go", Right: "case asking:\n\t\tm.port.Ask(m.request)\n\tcase connecting", Wrong: "case connecting"},
+	{Name: "a host asks again with the same attempt", File: "member.go", Right: "\tm.request.Attempt++\n", Wrong: ""},
 }
 
 // The simulation is worth what it finds.
