@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .spec import EnvSpec, Tensor
     from .sweeping import Study, sweep
     from .sampling import Sampler, SamplingError, sample
+    from .together import Together
     from .training import RlhostWarning, train
     from .vector import VecError, VectorEnv, make_vec
 
@@ -69,7 +70,7 @@ __all__ = [
     "Interrupted", "Learner", "LearnerConfig", "Lease", "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot",
     "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "PolicyLearner", "PolicySpec", "ProgramError", "Queue",
     "RecordingError", "Refused", "RequestError", "RequestTimeout", "Response", "RlhostWarning", "Run", "Sampler",
-    "SamplingError", "Server", "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut",
+    "SamplingError", "Server", "Signal", "Slot", "Stale", "State", "Stats", "Study", "Tensor", "TimedOut", "Together",
     "TrainedRun", "TrainedRuns", "TrainingError", "Trajectory", "UnknownRequest", "VecError", "VectorEnv",
     "WorkerLost", "Workers", "auto_connect", "collect", "connect", "decode", "evaluate", "handle_arena",
     "handle_block", "handle_generation", "load", "make_vec", "record", "request", "sample", "serve", "sweep", "train",
@@ -104,6 +105,7 @@ _HOME = {name: module for module, names in {
     "serving": "serve",
     "spec": "EnvSpec Tensor",
     "sweeping": "Study sweep",
+    "together": "Together",
     "training": "RlhostWarning train",
     "vector": "VecError VectorEnv make_vec",
 }.items() for name in names.split()}
