@@ -154,8 +154,11 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	}
 	x.host.Bind(m)
 	for place, port := range m.Signals {
-		if component.PayloadOf(port.Payload).Steps {
+		switch payload := component.PayloadOf(port.Payload); {
+		case payload.Steps:
 			p.steps.sends(x, place, x.host.Signal(port.Name))
+		case payload.Learned:
+			p.steps.cuts(x, x.host.Signal(port.Name))
 		}
 	}
 	x.asks(&m)

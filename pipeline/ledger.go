@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -63,6 +64,14 @@ type entry struct {
 	aside   string // the same for a holder off that way
 	foreign bool   // a plugin's learner has it, which may not settle its trajectories
 	takers  []taker
+	parts   []part // that datasets have
+}
+
+// part is a part of a trajectory that a dataset has: at those places of policies, its number among the place's, and its valid rows.
+type part struct {
+	place, number, rows int
+	who                 string // reason if it ends unsettled: the learner that has it; else the trajectory's
+	foreign             bool
 }
 
 // taker is an instance that has the trajectory, by its ID, which its successors have too.
@@ -124,7 +133,7 @@ func (l *ledger) send(id uint16, signal int, a *arena.Arena, tr trajectory.Traje
 
 // open begins the entry of a trajectory that is handed over.
 func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi.Handle, e *entry) (handed int) {
-	*e = entry{block: h, rows: tr.ValidRows(e.rows[:0]), takers: append(e.takers[:0], taker{id: id, sent: 1 << (signal % 64)})}
+	*e = entry{block: h, rows: tr.ValidRows(e.rows[:0]), takers: append(e.takers[:0], taker{id: id, sent: 1 << (signal % 64)}), parts: e.parts[:0]}
 	learned := l.of().learned
 	for place, n := range e.rows {
 		handed += n
@@ -144,28 +153,68 @@ func (l *ledger) handed() uint64 {
 	return l.made
 }
 
-// take notes that an instance of a component has got a trajectory.
-func (l *ledger) take(who by, a *arena.Arena, h hostabi.Handle) {
-	onWay := l.of().onWay[who.name]
+// cut notes that a dataset has a part of a trajectory, with so many valid rows of the policy that its batcher is for.
+func (l *ledger) cut(policy string, a *arena.Arena, m trajectory.Member, tr trajectory.Trajectory) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.find(a, m.Handle)
+	if e.block != m.Handle {
+		return
+	}
+	names := tr.Schema.Policies()
+	for place := range e.rows {
+		column := trajectory.Valid
+		switch {
+		case e.rows[place] == 0: // nobody learns them
+			continue
+		case len(names) > 0 && policy != "" && names[place] != policy:
+			continue
+		case len(names) > 0:
+			column = trajectory.Valid.At(1 + place)
+		}
+		e.parts = append(e.parts, part{place: place, number: m.Part.Number, rows: tr.ValidIn(m.Part, column)})
+	}
+}
+
+// take notes that an instance of a component has got a trajectory, or a part of it.
+func (l *ledger) take(who by, a *arena.Arena, m trajectory.Member) {
+	onWay, h := l.of().onWay[who.name], m.Handle
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.find(a, h)
 	if e.block != h {
 		return // the run is over, or the sender has made the handle up
 	}
-	if onWay {
+	switch {
+	case onWay && !m.Part.Whole():
+		e.takePart(&who, who.taker(a), m.Part.Number)
+	case onWay:
 		e.who, e.foreign = reasonComponent+who.name, who.foreign
-	} else {
+	default:
 		e.aside = reasonComponent + who.name
 	}
 	if slices.ContainsFunc(e.takers, func(t taker) bool { return t.id == who.id }) {
 		return // it has come again, as after a restart
 	}
-	t := taker{id: who.id}
-	if schema, ok := a.Schema().(*trajectory.Schema); ok && who.learns {
-		t.place, t.learn = schema.PolicyPlace(who.policy)
+	e.takers = append(e.takers, who.taker(a))
+}
+
+// taker returns an instance as the taker of a trajectory of an arena.
+func (b *by) taker(a *arena.Arena) (t taker) {
+	t.id = b.id
+	if schema, ok := a.Schema().(*trajectory.Schema); ok && b.learns {
+		t.place, t.learn = schema.PolicyPlace(b.policy)
 	}
-	e.takers = append(e.takers, t)
+	return t
+}
+
+// takePart notes who has got the part of that number: of its policy, where it learns from one.
+func (e *entry) takePart(who *by, t taker, number int) {
+	for i := range e.parts {
+		if p := &e.parts[i]; p.number == number && (!t.learn || p.place == t.place) {
+			p.who, p.foreign = reasonComponent+who.name, who.foreign
+		}
+	}
 }
 
 // sentBy reports whether an instance has sent a trajectory on.
@@ -190,32 +239,60 @@ func (e *entry) passedOn(ids []uint16) bool {
 	return slices.ContainsFunc(e.takers, func(t taker) bool { return t.sent != 0 && slices.Contains(ids, t.id) })
 }
 
+// piecesAt yields the parts of the rows at a place of policies, and the rest of them, which is all of them where no dataset has a part.
+func (e *entry) piecesAt(place int) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		rest := part{place: place, rows: e.rows[place], who: e.who, foreign: e.foreign}
+		for _, p := range e.parts {
+			if p.place != place {
+				continue
+			}
+			rest.rows, rest.number = rest.rows-p.rows, max(rest.number, p.number+1)
+			if p.who == "" {
+				p.who, p.foreign = e.who, e.foreign
+			}
+			if !yield(p) {
+				return
+			}
+		}
+		if rest.rows > 0 {
+			yield(rest)
+		}
+	}
+}
+
+// fateOf returns the fate of a part; none yet if it is trajectory.Fates.
+func (e *entry) fateOf(a *arena.Arena, p *part) (f trajectory.Fate) {
+	for f < trajectory.Fates && trajectory.Settled(a, e.block, f)>>(p.number*len(e.rows)+p.place)&1 == 0 {
+		f++
+	}
+	return f
+}
+
 // fates returns how many rows of a trajectory have met each fate, and how many none.
 func (e *entry) fates(a *arena.Arena) (met fates, left uint64) {
-	for place, n := range e.rows {
-		fate := trajectory.Fate(0)
-		for fate < trajectory.Fates && trajectory.Settled(a, e.block, fate)>>place&1 == 0 {
-			fate++
-		}
-		if fate < trajectory.Fates {
-			met[fate] += uint64(n)
-		} else {
-			left += uint64(n)
+	for place := range e.rows {
+		for p := range e.piecesAt(place) {
+			if f := e.fateOf(a, &p); f < trajectory.Fates {
+				met[f] += uint64(p.rows)
+			} else {
+				left += uint64(p.rows)
+			}
 		}
 	}
 	return met, left
 }
 
-// met reports whether the rows at a place have met a fate.
-func (e *entry) met(a *arena.Arena, place int, f trajectory.Fate) bool {
-	return trajectory.Settled(a, e.block, f)>>place&1 != 0
-}
-
 // learnedBy returns how many rows of a trajectory an instance has learned from.
 func (e *entry) learnedBy(id uint16, a *arena.Arena) (n uint64) {
 	for _, t := range e.takers {
-		if t.learn && t.id == id && e.met(a, t.place, trajectory.Trained) {
-			n += uint64(e.rows[t.place])
+		if !t.learn || t.id != id {
+			continue
+		}
+		for p := range e.piecesAt(t.place) {
+			if e.fateOf(a, &p) == trajectory.Trained {
+				n += uint64(p.rows)
+			}
 		}
 	}
 	return n
@@ -241,17 +318,17 @@ func (l *ledger) learnedNow(id uint16) uint64 {
 	return n
 }
 
-// again notes that a learner is given a trajectory again: that it has learned from it before counts for nothing.
-func (l *ledger) again(id uint16, a *arena.Arena, h hostabi.Handle) {
+// again notes that a learner is given a trajectory, or a part of it, again: that it has learned from it before counts for nothing.
+func (l *ledger) again(id uint16, a *arena.Arena, m trajectory.Member) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.find(a, h)
-	if e.block != h {
+	e := l.find(a, m.Handle)
+	if e.block != m.Handle {
 		return
 	}
 	for _, t := range e.takers {
 		if t.learn && t.id == id {
-			_ = trajectory.Unsettle(a, h, t.place, trajectory.Trained) // of a damaged arena nothing holds
+			_ = trajectory.Unsettle(a, m.Handle, m.Part.Number*len(e.rows)+t.place, trajectory.Trained) // of a damaged arena nothing holds
 		}
 	}
 }
@@ -281,30 +358,44 @@ func (l *ledger) end(a *arena.Arena, e *entry) {
 	if e.block == 0 {
 		return
 	}
-	met, left := e.fates(a)
-	l.settled.add(met)
-	if e.foreign && met[trajectory.Trained] > 0 {
-		l.settles[e.who] = true
+	for place := range e.rows {
+		for p := range e.piecesAt(place) {
+			if p.foreign && e.fateOf(a, &p) == trajectory.Trained {
+				l.settles[p.who] = true
+			}
+		}
+	}
+	for place := range e.rows {
+		for p := range e.piecesAt(place) {
+			l.endPiece(a, e, &p)
+		}
+	}
+	e.block = 0
+}
+
+// endPiece counts the rows of a part of a trajectory without holders.
+func (l *ledger) endPiece(a *arena.Arena, e *entry, p *part) {
+	n, f := uint64(p.rows), e.fateOf(a, p)
+	if f == trajectory.Fates && p.foreign && !l.settles[p.who] {
+		f = trajectory.Trained
 	}
 	for _, t := range e.takers {
-		if t.learn && (e.met(a, t.place, trajectory.Trained) || left > 0 && e.foreign && !l.settles[e.who]) {
-			l.trained[t.id] += uint64(e.rows[t.place])
+		if t.learn && t.place == p.place && f == trajectory.Trained {
+			l.trained[t.id] += n
 		}
 	}
 	switch {
-	case left == 0:
-	case e.foreign && !l.settles[e.who]:
-		l.settled[trajectory.Trained] += left
-	case e.who != "":
-		l.dropped[e.who] += left
+	case f < trajectory.Fates:
+		l.settled[f] += n
+	case p.who != "":
+		l.dropped[p.who] += n
 	case len(l.of().learned) == 0:
-		l.dropped[reasonNotLearned] += left
+		l.dropped[reasonNotLearned] += n
 	case e.aside != "":
-		l.dropped[e.aside] += left
+		l.dropped[e.aside] += n
 	default:
-		l.dropped[reasonWire] += left
+		l.dropped[reasonWire] += n
 	}
-	e.block = 0
 }
 
 // look ends the entries of one arena whose trajectories have no holder any more, and returns the fates of the others.

@@ -84,7 +84,7 @@ func (b *books) sendOn(id uint16, h hostabi.Handle) error {
 }
 
 func (b *books) comes(id uint16, name string, h hostabi.Handle) {
-	b.take(by{id: id, name: name}, b.arena, h)
+	b.take(by{id: id, name: name}, b.arena, trajectory.Member{Handle: h})
 }
 
 func (b *books) settle(h hostabi.Handle, place int, f trajectory.Fate) {
@@ -211,14 +211,14 @@ func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
 	b := newBooks(t, "", "main")
 	h := b.hand(8)
 	b.comes(3, "batcher", h)
-	b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, h)
+	b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, trajectory.Member{Handle: h})
 	b.says(0, 0, 8, nil)
 	b.free(h)
 	b.says(8, 0, 0, nil)
 	for range 2 {
 		h = b.hand(4)
 		b.comes(3, "batcher", h)
-		b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, h)
+		b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, trajectory.Member{Handle: h})
 		if b.settles[reasonComponent+"learner"] {
 			b.free(h)
 			continue
@@ -238,7 +238,7 @@ func TestLedger_ALearnersLossesWithItsState(t *testing.T) {
 	learn := func(rows int) hostabi.Handle {
 		h := b.hand(rows)
 		b.comes(3, "batcher", h)
-		b.take(me, b.arena, h)
+		b.take(me, b.arena, trajectory.Member{Handle: h})
 		b.settle(h, 0, trajectory.Trained)
 		return h
 	}
@@ -249,7 +249,7 @@ func TestLedger_ALearnersLossesWithItsState(t *testing.T) {
 	open := learn(5)
 	b.free(learn(3))
 	b.says(23, 0, 0, nil)
-	b.again(4, b.arena, open)
+	b.again(4, b.arena, trajectory.Member{Handle: open})
 	b.goesBack(4, "learner", "main", newer)
 	b.says(15, 0, 5, map[string]uint64{"component.learner": 3})
 	b.settle(open, 0, trajectory.Trained)
@@ -276,4 +276,87 @@ func TestLedger_ClosesTheBookOfAnArena(t *testing.T) {
 	b.free(lost)
 	b.close(b.arena)
 	b.says(8, 0, 0, map[string]uint64{"component.batcher": 2})
+}
+
+// Parts of a trajectory meet fates of their own, at places of their own, and what is left of it one more.
+func TestLedger_CountsThePartsOfATrajectory(t *testing.T) {
+	part := func(h hostabi.Handle, first, number int) trajectory.Member {
+		return trajectory.Member{Handle: h, Part: trajectory.Part{First: first, Envs: 1, Number: number}}
+	}
+	for name, foreign := range map[string]bool{"built in": false, "a plugin's learner": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBooks(t, "", "main")
+			me := by{id: 4, name: "learner", learns: true, policy: "main", foreign: foreign}
+			learn := func(m trajectory.Member) {
+				b.cutOff(m)
+				b.take(me, b.arena, m)
+				if !foreign {
+					b.settle(m.Handle, m.Part.Number, trajectory.Trained)
+				}
+			}
+			now := func(trained, underWay uint64) (uint64, uint64) { // a plugin's learner is not known to have learned while it has a claim
+				if foreign {
+					return 0, trained + underWay
+				}
+				return trained, underWay
+			}
+			h := b.hand(7) // of 4 steps of 2 environments, all but the last one of the second environment
+			b.comes(3, "batcher", h)
+			learn(part(h, 0, 0))
+			trained, underWay := now(4, 3)
+			b.says(trained, 0, underWay, nil)
+			learn(part(h, 1, 1))
+			trained, underWay = now(7, 0)
+			b.says(trained, 0, underWay, nil)
+			b.free(h)
+			b.says(7, 0, 0, nil)
+
+			h = b.hand(8)
+			b.comes(3, "batcher", h)
+			learn(part(h, 0, 0))
+			b.settle(h, 1, trajectory.TooOld)
+			b.free(h)
+			b.says(11, 4, 0, nil)
+
+			h = b.hand(8)
+			b.comes(3, "batcher", h)
+			learn(part(h, 0, 0))
+			b.free(h)
+			b.says(15, 4, 0, map[string]uint64{"component.batcher": 4})
+			if n := b.learned(4); n != 15 {
+				t.Errorf("the learner has learned from %d rows, want 15", n)
+			}
+		})
+	}
+}
+
+// Where several policies act in a block, each has parts of its own.
+func TestLedger_CountsThePartsOfEachPolicy(t *testing.T) {
+	b := newBooks(t, "east west", "east", "west")
+	h := b.hand(3, 5)
+	b.comes(3, "batcher", h)
+	m := trajectory.Member{Handle: h, Part: trajectory.Part{First: 0, Envs: 1}}
+	b.cutFor("west", m)
+	b.take(by{id: 4, name: "learner", learns: true, policy: "west"}, b.arena, m)
+	b.settle(h, 1, trajectory.Trained)
+	b.says(3, 0, 5, nil) // rows 0, 2 and 4 of west's are the first environment's
+	b.settle(h, 2*1+1, trajectory.TooOld)
+	b.settle(h, 0, trajectory.Trained)
+	b.says(6, 2, 0, nil)
+	b.again(4, b.arena, m)
+	b.says(3, 2, 3, nil)
+	b.free(h)
+}
+
+func (b *books) cutOff(m trajectory.Member) { b.cutFor("", m) }
+
+// cutFor is the batcher's dataset of a policy.
+func (b *books) cutFor(policy string, m trajectory.Member) {
+	b.Helper()
+	tr, lease, err := trajectory.Lease(b.set, m.Handle)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer lease.Release()
+	b.cut(policy, b.arena, m, tr)
 }

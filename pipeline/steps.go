@@ -113,6 +113,32 @@ func (c *stepCounter) sends(x *instance, place int, signal *bus.Signal) {
 	})
 }
 
+// cuts notes the parts of trajectories in each dataset that an instance sends.
+func (c *stepCounter) cuts(x *instance, signal *bus.Signal) {
+	var list []trajectory.Member
+	signal.OnEmit(func(m hostabi.Message) error {
+		list = c.dataset(m.Handle, list[:0])
+		for _, t := range list {
+			if !t.Part.Whole() {
+				c.cut(x.of.Policy, t)
+			}
+		}
+		return nil
+	})
+}
+
+// cut notes the part of a trajectory that a dataset has; a part that its block does not have is an error of the learner's.
+func (c *stepCounter) cut(policy string, t trajectory.Member) {
+	tr, lease, err := trajectory.Lease(c.arenas, t.Handle)
+	if err != nil {
+		return // the receivers see that
+	}
+	defer lease.Release() // this lease has no other user
+	if t.Part.Check(tr.Schema) == nil {
+		c.ledger.cut(policy, c.of(t.Handle), t, tr)
+	}
+}
+
 // enough ends a run that learns nothing once it has made the env steps of its stop rule. Where something is learned, what has been learned
 // from counts.
 func (c *stepCounter) enough() {
@@ -129,13 +155,15 @@ func (x *instance) takes(p *Pipeline, port *component.Port) func(m *hostabi.Mess
 		name := port.Name
 		return func(m *hostabi.Message) { x.live.owes.take(name, m) }
 	case payload.Steps:
-		return func(m *hostabi.Message) { c.take(by{id: x.host.ID, name: x.of.Name}, m.Handle) }
+		return func(m *hostabi.Message) {
+			c.take(by{id: x.host.ID, name: x.of.Name}, trajectory.Member{Handle: m.Handle})
+		}
 	case payload.Learned:
-		var list []hostabi.Handle
+		var list []trajectory.Member
 		return func(m *hostabi.Message) {
 			list = c.dataset(m.Handle, list[:0])
-			for _, h := range list {
-				c.take(by{id: x.host.ID, name: x.of.Name, learns: true, policy: x.of.Policy, foreign: x.of.Plugin != ""}, h)
+			for _, t := range list {
+				c.take(by{id: x.host.ID, name: x.of.Name, learns: true, policy: x.of.Policy, foreign: x.of.Plugin != ""}, t)
 			}
 		}
 	}
@@ -143,7 +171,7 @@ func (x *instance) takes(p *Pipeline, port *component.Port) func(m *hostabi.Mess
 }
 
 // dataset appends the trajectories of a dataset; none if its block has become free, which the learner sees.
-func (c *stepCounter) dataset(h hostabi.Handle, list []hostabi.Handle) []hostabi.Handle {
+func (c *stepCounter) dataset(h hostabi.Handle, list []trajectory.Member) []trajectory.Member {
 	lease, err := c.arenas.Lease(h)
 	if err != nil {
 		return list
@@ -160,15 +188,15 @@ func (c *stepCounter) keeps(x *instance, of *graph.Component) func(again []hosta
 	}
 	kept := c.ledger.learned(x.host.ID)
 	return func(again []hostabi.Message) {
-		var list []hostabi.Handle
+		var list []trajectory.Member
 		for i := range again {
 			if again[i].Handle != 0 {
 				list = c.dataset(again[i].Handle, list)
 			}
 		}
-		for _, h := range list {
-			if a := c.of(h); a != nil {
-				c.ledger.again(x.host.ID, a, h)
+		for _, t := range list {
+			if a := c.of(t.Handle); a != nil {
+				c.ledger.again(x.host.ID, a, t)
 			}
 		}
 		c.ledger.goesBack(x.host.ID, of.Name, of.Policy, kept)
@@ -181,8 +209,8 @@ func (c *stepCounter) sent(x *instance, h hostabi.Handle) bool {
 	return a != nil && c.ledger.sentBy(x.host.ID, a, h)
 }
 
-func (c *stepCounter) take(who by, h hostabi.Handle) {
-	if a := c.of(h); a != nil {
-		c.ledger.take(who, a, h)
+func (c *stepCounter) take(who by, t trajectory.Member) {
+	if a := c.of(t.Handle); a != nil {
+		c.ledger.take(who, a, t)
 	}
 }

@@ -76,7 +76,7 @@ var payloads = [...]Payload{
 	{Name: PayloadObserve, Fields: fieldsOfBlock, OnLoan: true, AnsweredBy: PayloadObserved, Grantable: []string{trajectory.Obs.String()}, Inline: inlineOfBlock},
 	{Name: PayloadObserved, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
 	{Name: PayloadTrajectory, Fields: "handle trajectory, split u32, policy_version u64", Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
-	{Name: PayloadDataset, Fields: "handle dataset {index u64, count u32, zero u32, handles u64[count]}, policy_version u64", Block: true, Learned: true, Own: true},
+	{Name: PayloadDataset, Fields: "handle dataset {index u64, count u32, parts u32, handles u64[count], parts {member u32, first u32, envs u32, number u32}[parts]}, policy_version u64", Block: true, Learned: true, Own: true},
 	{Name: PayloadWeights, Fields: "handle weights {version u64, parameters u32, statistics u32, hash u8[32], zero u8[16], parameters f32[], means f32[], scales f32[]}, policy_version u64", Block: true, Publishes: true, Own: true},
 	{Name: PayloadStats, Fields: "handle names {f64[]}, policy_version u64", Block: true, Own: true},
 	{Name: PayloadEpisode, Fields: "policy u32 at t, return f32 at inline 0, length u32 at inline 32, env u32 at inline 64, terminated bit at inline 96, task u16 at inline 97, agent u15 at inline 113", Inline: func(m *hostabi.Message) map[string]any {

@@ -3,6 +3,7 @@ package trajectory
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,18 +172,30 @@ func BenchmarkCheckStep(b *testing.B) {
 }
 
 func TestDataset_RoundTripAndRefusal(t *testing.T) {
-	want := []hostabi.Handle{hostabi.MakeHandle(1, 2, 3), hostabi.MakeHandle(1, 5, 9)}
+	want := []Member{{Handle: hostabi.MakeHandle(1, 2, 3), Part: Part{First: 4, Envs: 6, Number: 1}}, {Handle: hostabi.MakeHandle(1, 5, 9)}}
 	block := make([]byte, DatasetBytes(2))
 	if err := WriteDataset(block, 7, want); err != nil {
 		t.Fatal(err)
 	}
 	index, got, err := ReadDataset(block, nil)
-	if err != nil || index != 7 || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("ReadDataset = %d, %v, %v", index, got, err)
+	if err != nil || index != 7 || !slices.Equal(got, want) {
+		t.Errorf("ReadDataset = %d, %v, %v, want %v", index, got, err, want)
 	}
-	block[8] = 3
+	for what, spoil := range map[string]func(b []byte){
+		"more parts than there is room for": func(b []byte) { b[12] = 3 },
+		"a part of another dataset's block": func(b []byte) { b[32] = 2 },
+		"a part without environments":       func(b []byte) { b[40] = 0 },
+		"two parts of one block":            func(b []byte) { b[12] = 2; b[48+8] = 1 },
+	} {
+		bad := slices.Clone(block)
+		spoil(bad)
+		if _, got, err := ReadDataset(bad, nil); !errors.Is(err, ErrDataset) || len(got) != 0 {
+			t.Errorf("ReadDataset of %s = %v, %v, want ErrDataset", what, got, err)
+		}
+	}
+	block[8] = 9
 	if _, _, err := ReadDataset(block, nil); !errors.Is(err, ErrDataset) {
-		t.Errorf("ReadDataset of 3 handles in room for 2 = %v, want ErrDataset", err)
+		t.Errorf("ReadDataset of 9 handles in room for 2 = %v, want ErrDataset", err)
 	}
 	if err := WriteDataset(block[:20], 0, want); !errors.Is(err, ErrDataset) {
 		t.Errorf("WriteDataset into 20 bytes = %v, want ErrDataset", err)

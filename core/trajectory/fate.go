@@ -19,8 +19,8 @@ const (
 	Fates               // how many there are
 )
 
-// Settle notes the fate of the valid rows of a policy, by its PolicyPlace. The caller must have a claim on the block. Any
-// goroutine, and any process.
+// Settle notes the fate of the valid rows of a policy, by its PolicyPlace, or of a part of them, by its PartPlace. The caller must have a
+// claim on the block. Any goroutine, and any process.
 func Settle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
 	return a.Mark(h, int(f), 1<<place)
 }
@@ -30,7 +30,7 @@ func Unsettle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
 	return a.Unmark(h, int(f), 1<<place)
 }
 
-// Settled returns the places of the policies whose rows have met a fate, a bit each, also after the block has become free, until
+// Settled returns the places of the policies, or of the parts of their rows, that have met a fate, a bit each, also after the block has become free, until
 // its next use is settled.
 func Settled(a *arena.Arena, h hostabi.Handle, f Fate) (places uint32) { return a.Marks(h, int(f)) }
 

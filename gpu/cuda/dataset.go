@@ -60,12 +60,15 @@ var columns = []column{
 }
 
 // bytes returns a column of a block, nil where the block has none.
-func (c *column) bytes(b *trajectory.Trajectory) []byte {
-	of := c.of
+func (c *column) bytes(d *policy.Dataset, block int) []byte {
+	b, of := &d.Blocks[block], c.of
 	if of == trajectory.Reward && b.Schema.Has(trajectory.ShapedReward) {
 		of = trajectory.ShapedReward
 	}
 	data := b.Bytes(of)
+	if of == trajectory.Valid {
+		data = d.Valid(block)
+	}
 	if data == nil {
 		return nil
 	}
@@ -95,7 +98,7 @@ func (d *dataset) take(r *ppo.Round) {
 	d.columns = d.columns[:0]
 	for i := range of.Blocks {
 		for k := range columns {
-			d.columns = append(d.columns, d.section(len(columns[k].bytes(&of.Blocks[i]))))
+			d.columns = append(d.columns, d.section(len(columns[k].bytes(of, i))))
 		}
 	}
 	d.stored = d.section(0)
@@ -134,7 +137,7 @@ func (d *dataset) stage(r *ppo.Round) {
 		copy(d.bytes(d.mask[i]), a.Mask)
 	}
 	for i := range of.Blocks {
-		d.stageBlock(&of.Blocks[i], i)
+		d.stageBlock(of, i)
 	}
 	if d.net.Chunk > 0 {
 		d.stageStates(of)
@@ -144,21 +147,21 @@ func (d *dataset) stage(r *ppo.Round) {
 	}
 }
 
-func (d *dataset) stageBlock(b *trajectory.Trajectory, i int) {
+func (d *dataset) stageBlock(from *policy.Dataset, i int) {
 	to := &view[kernels.Block](&d.staged, d.blocks)[i]
 	*to = kernels.Block{Obs: d.address(d.obs)}
 	for k := range columns {
 		x := d.columns[i*len(columns)+k]
-		if data := columns[k].bytes(b); data != nil {
+		if data := columns[k].bytes(from, i); data != nil {
 			copy(d.bytes(x), data)
 			*columns[k].to(to) = d.address(x)
 		}
 	}
 	if d.net.Plain() {
 		n := d.perBlock()
-		obs := b.Bytes(trajectory.Obs)[:n]
-		from, of := d.device.arenas.reach(d.device.Device, obs)
-		if d.seen = append(d.seen, seen{from, of}); of == nil {
+		obs := from.Blocks[i].Bytes(trajectory.Obs)[:n]
+		lies, of := d.device.arenas.reach(d.device.Device, obs)
+		if d.seen = append(d.seen, seen{lies, of}); of == nil {
 			copy(d.bytes(d.obs)[i*n:], obs)
 		}
 		to.Obs += kernels.Address(i * n)

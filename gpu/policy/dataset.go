@@ -18,16 +18,19 @@ var (
 	ErrFlag = errors.New("neither 0 nor 1")
 )
 
-// Dataset is one learner round: whole blocks of one shape, in order of their first environment, leased by the
+// Dataset is one learner round: blocks of one shape, in order of their first environment, leased by the
 // caller for the duration of Update. Its rows are numbered t-major over all blocks: row = t*E + e, where E is
 // the number of environments of all blocks and e counts them in block order. So results do not depend on how
-// environments are split over blocks.
+// environments are split over blocks. Rows outside of a block's part are numbered too, and are not valid.
 type Dataset struct {
 	Blocks []trajectory.Trajectory
+	Parts  []trajectory.Part // that belong to the dataset, by block; empty where all blocks are whole
 	// Normaliser that the rows enter the network with; nil without NormalizeObs.
 	ObsMean, ObsScale []float32
 	Seed              uint64 // run seed, key of the shuffle
 	Index             uint64 // counts datasets, from 0; second key of the shuffle
+
+	valid [][]byte // by block: Valid within the part, copied by Check; nil of a whole block
 }
 
 // ErrDataset is wrapped by complaints about a dataset that does not belong to the network.
@@ -89,8 +92,48 @@ func (d *Dataset) Envs() int { return len(d.Blocks) * d.BlockEnvs() }
 // Rows returns T*E, valid and invalid rows together.
 func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
 
-// Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, or
-// tensors of other sizes than the network's. Every other method takes it as checked.
+// Valid returns which rows of a block belong to an episode and to the dataset, as the block's column of that name has them.
+func (d *Dataset) Valid(block int) []byte {
+	if len(d.Parts) > 0 && !d.Parts[block].Whole() {
+		return d.valid[block]
+	}
+	return d.Blocks[block].Bytes(trajectory.Valid)
+}
+
+// cut copies the valid flags of the blocks of which only a part belongs to the dataset.
+func (d *Dataset) cut() error {
+	if len(d.Parts) == 0 {
+		return nil
+	}
+	if len(d.Parts) != len(d.Blocks) {
+		return fmt.Errorf("%w: parts of %d blocks, it has %d", ErrDataset, len(d.Parts), len(d.Blocks))
+	}
+	if more := len(d.Blocks) - len(d.valid); more > 0 {
+		d.valid = append(d.valid, make([][]byte, more)...)
+	}
+	width := d.BlockEnvs()
+	for i, p := range d.Parts {
+		b := &d.Blocks[i]
+		if err := p.Check(b.Schema); err != nil {
+			return fmt.Errorf("%w: block %d: %w", ErrDataset, i, err)
+		}
+		if p.Whole() {
+			continue
+		}
+		flags, own := b.Bytes(trajectory.Valid), d.valid[i][:0]
+		lo, hi := p.Within(b.Schema)
+		own = append(own, flags...)
+		for at := 0; at < len(own); at += width {
+			clear(own[at : at+lo])
+			clear(own[at+hi : at+width])
+		}
+		d.valid[i] = own
+	}
+	return nil
+}
+
+// Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, parts that they do not
+// have, or tensors of other sizes than the network's. Every other method takes it as checked.
 func (d *Dataset) Check(n *Network) error {
 	if len(d.Blocks) == 0 {
 		return fmt.Errorf("%w: it has no blocks", ErrDataset)
@@ -109,6 +152,9 @@ func (d *Dataset) Check(n *Network) error {
 	}
 	if rows := uint64(d.Steps()) * uint64(d.Envs()); rows >= 1<<32 {
 		return fmt.Errorf("%w: %d rows", ErrDataset, rows)
+	}
+	if err := d.cut(); err != nil {
+		return err
 	}
 	if stats := n.Stats(); stats > 0 && (len(d.ObsMean) != stats || len(d.ObsScale) != stats) {
 		return fmt.Errorf("%w: %d means and %d scales for %d normalised elements",

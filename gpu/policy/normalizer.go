@@ -130,8 +130,9 @@ func eachObs(d *Dataset, in *Input, column trajectory.Column, visit func(row int
 	n := d.BlockEnvs()
 	row := 0
 	for t := range d.Steps() {
-		for _, b := range d.Blocks {
-			obs, bytes, valid := b.Float32(column), b.Bytes(column), b.Bytes(trajectory.Valid)[t*n:]
+		for i := range d.Blocks {
+			b := &d.Blocks[i]
+			obs, bytes, valid := b.Float32(column), b.Bytes(column), d.Valid(i)[t*n:]
 			for e := range n {
 				if valid[e] != 0 {
 					at := t*l.StrideT + e*l.StrideEnv

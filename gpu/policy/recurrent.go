@@ -144,7 +144,7 @@ func (d *Dataset) Chunked(n *Network, dst []uint32) []uint32 {
 	envs, width := d.Envs(), d.BlockEnvs()
 	for first := 0; first < d.Steps(); first += n.Chunk {
 		for e := range envs {
-			valid := d.Blocks[e/width].Bytes(trajectory.Valid)
+			valid := d.Valid(e / width)
 			for t := first; t < first+n.Chunk; t++ {
 				if valid[t*width+e%width] != 0 {
 					dst = append(dst, uint32(t*envs+e))

@@ -88,9 +88,9 @@ func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 	for i := range s.Actions {
 		s.Actions[i].reset(rows, s.sizes.Actions[i], d.Blocks[0].Schema.MaskOf(i) != nil)
 	}
-	for i, b := range d.Blocks {
+	for i := range d.Blocks {
 		for t := range d.Steps() {
-			if err := s.readStep(d, b, t*width, t*envs+i*width); err != nil {
+			if err := s.readStep(d, i, t*width, t*envs+i*width); err != nil {
 				return err
 			}
 		}
@@ -109,7 +109,7 @@ func (s *Samples) listValid(d *policy.Dataset) {
 	row := uint32(0)
 	for step := range d.Steps() {
 		for i := range d.Blocks {
-			for _, valid := range d.Blocks[i].Bytes(trajectory.Valid)[step*n : step*n+n] {
+			for _, valid := range d.Valid(i)[step*n : step*n+n] {
 				if valid != 0 {
 					s.Valid = append(s.Valid, row)
 				}
@@ -120,8 +120,8 @@ func (s *Samples) listValid(d *policy.Dataset) {
 }
 
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
-func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row int) error {
-	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
+func (s *Samples) readStep(d *policy.Dataset, block, at, row int) error {
+	b, valid := d.Blocks[block], d.Valid(block)[at:at+d.BlockEnvs()]
 	for _, c := range flags {
 		if i := notFlag(b.Bytes(c), valid, at); i >= 0 {
 			return d.RowError(row+i, c, policy.ErrFlag)
@@ -141,7 +141,7 @@ func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row i
 		}
 	}
 	for i := range s.Actions {
-		if err := s.readAction(d, i, b, at, row); err != nil {
+		if err := s.readAction(d, i, b, valid, at, row); err != nil {
 			return err
 		}
 	}
@@ -166,9 +166,8 @@ func notFlag(column, valid []byte, at int) int {
 }
 
 // readAction copies an action of one time step.
-func (s *Samples) readAction(d *policy.Dataset, i int, b trajectory.Trajectory, at, row int) error {
+func (s *Samples) readAction(d *policy.Dataset, i int, b trajectory.Trajectory, valid []byte, at, row int) error {
 	step := at / d.BlockEnvs()
-	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
 	a, action := &s.Actions[i], b.Row(trajectory.Action.At(i), step)
 	if l := b.Schema.MaskOf(i); l != nil {
 		if err := a.readMasks(d, b.Row(l.Column, step), s.counts[i], l.Column, valid, row); err != nil {

@@ -90,7 +90,7 @@ func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []fl
 	discount := b.Float32(trajectory.Discount)
 	bootstrap, logProb := b.Float32(trajectory.Bootstrap), b.Float32(trajectory.LogProb)
 	terminated, truncated := b.Bytes(trajectory.Terminated), b.Bytes(trajectory.Truncated)
-	valid := b.Bytes(trajectory.Valid)
+	valid := d.Valid(index)
 	t.carry = zeroed(t.carry, n)
 	active := b.Bytes(trajectory.Active)
 	if active != nil {

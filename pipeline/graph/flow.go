@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // flowChecker checks a graph as a whole: do messages keep flowing?
@@ -150,12 +151,12 @@ func (k *flowChecker) starving(x *Component) {
 		}
 		return
 	}
-	largest, whole, part := 0, 1, (*Component)(nil)
+	largest, whole, cut := 0, 1, (*Component)(nil)
 	for _, from := range producers {
 		block := from.Flow.BlockRows
 		largest, whole = max(largest, block), leastCommonMultiple(whole, block)
-		if part == nil && want%block != 0 {
-			part = from
+		if cut == nil && want%block != 0 {
+			cut = from
 		}
 	}
 	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
@@ -164,12 +165,51 @@ func (k *flowChecker) starving(x *Component) {
 	if most == 0 {
 		help = "let more blocks circulate: `blocks` of the rollouts"
 	}
-	switch {
-	case part != nil:
-		k.check.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
-	case want > most:
-		k.check.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+	if cut == nil {
+		if want > most {
+			k.check.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+		}
+		return
 	}
+	for _, from := range producers {
+		k.cutting(x, from, at, help)
+	}
+	// And what is left of a block, of which all but one environment has been learned from.
+	steps := stepsOf(&cut.Flow)
+	if kept := largest - steps; want > (rows+(x.Count-1)*steps)/x.Count-kept {
+		k.check.Add("E060", at, help, "datasets of %d rows are not always full: %d rows are in circulation, and a block of which a part waits may keep %d that have been learned from",
+			want, rows, kept)
+	}
+}
+
+// codeParts is the code of datasets that cannot be cut out of blocks.
+const codeParts = "E090"
+
+// cutting checks that datasets which are no whole number of a component's blocks can be cut out of them: along environments, which keep
+// all their time steps, and into no more parts than the marks of a block tell apart.
+func (k *flowChecker) cutting(x, from *Component, at Span, help string) {
+	want, block, steps := x.Flow.DatasetRows, from.Flow.BlockRows, stepsOf(&from.Flow)
+	if want%block == 0 {
+		return
+	}
+	if want%steps != 0 {
+		k.check.Add(codeParts, at, fmt.Sprintf("%s, or another multiple of %d", help, steps),
+			"a dataset of %d rows has no whole number of %s's environments: each has %d rows in a block, of %d", want, from.Name, steps, block)
+		return
+	}
+	policies := max(1, len(strings.Fields(from.Flow.ShapePolicies())))
+	if parts := 1 + (block-steps+want-1)/want; parts > trajectory.MaxParts(policies) {
+		k.check.Add(codeParts, at, help, "datasets of %d rows cut %s's blocks of %d rows into up to %d parts: a block has marks for %d",
+			want, from.Name, block, parts, trajectory.MaxParts(policies))
+	}
+}
+
+// stepsOf returns the time steps of a component's blocks: the rows of one environment.
+func stepsOf(f *component.Flow) int {
+	if f.Envs == 0 || f.BlockRows*f.Splits%f.Envs != 0 {
+		return f.BlockRows
+	}
+	return f.BlockRows * f.Splits / f.Envs
 }
 
 // leastCommonMultiple of numbers of rows, which are more than 0. Any result beyond the largest dataset is as good as another.

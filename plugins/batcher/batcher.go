@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ import (
 // config is the component's table.
 type config struct {
 	Policy       string `toml:"policy" doc:"Policy whose rows count; empty = all." range:"a [policy] table"`
-	DatasetRows  int    `toml:"dataset_rows" doc:"Env steps of a dataset, of all policies that act in its blocks." range:"1 to 67,108,864" unit:"env steps"`
+	DatasetRows  int    `toml:"dataset_rows" doc:"Env steps of a dataset, of all policies that act in its blocks: a number of environments times horizon." range:"1 to 67,108,864" unit:"env steps"`
 	MaxPolicyLag int    `toml:"max_policy_lag" doc:"Drops blocks with a larger policy lag; 0 = none." range:"0 or more" unit:"versions"`
 }
 
@@ -29,10 +28,12 @@ func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }
 // datasetBlocks is how many datasets may be under way at once.
 const datasetBlocks = component.DatasetBlocks
 
-// claimed is a leased block that waits to become part of a dataset, or is part of one.
+// claimed is a leased block that waits to become part of a dataset, or is part of one; or the part of a block that does.
 type claimed struct {
 	lease    arena.Lease
-	firstEnv uint32
+	of       trajectory.Trajectory // of the policy
+	part     trajectory.Part
+	firstEnv uint32 // of the block
 	sequence uint64
 	version  uint64 // oldest policy version that acted in it
 	shape    trajectory.Shape
@@ -56,7 +57,7 @@ type Batcher struct {
 	held    [datasetBlocks][]claimed // by dataset block
 	makes   [datasetBlocks]uint64    // policy version that learning from it will make
 	free    []uint32                 // dataset blocks whose members have been released
-	handles []hostabi.Handle
+	members []trajectory.Member
 	pausing bool
 	rested  func() // called when no dataset is in flight; nil if not pausing
 
@@ -133,12 +134,11 @@ func (b *Batcher) onWeights(m *hostabi.Message) { b.newest = max(b.newest, m.Pol
 
 // onTrajectory claims a block and emits a dataset once there are enough rows.
 func (b *Batcher) onTrajectory(m *hostabi.Message) {
-	t, err := b.claim(m.Handle)
+	t, err := b.claim(m)
 	if err != nil {
 		b.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
 		return
 	}
-	t.split = m.Split
 	b.waiting = append(b.waiting, t)
 	b.addWaiting(&t)
 	b.emit()
@@ -158,24 +158,29 @@ func (b *Batcher) removeWaiting(t *claimed) {
 	b.waitingRows.Add(-float64(t.valid))
 }
 
-func (b *Batcher) claim(h hostabi.Handle) (claimed, error) {
-	tr, lease, err := trajectory.Lease(b.h.Arenas, h)
+// claim leases the block of a message.
+func (b *Batcher) claim(m *hostabi.Message) (claimed, error) {
+	tr, lease, err := trajectory.Lease(b.h.Arenas, m.Handle)
 	if err != nil {
 		return claimed{}, err
 	}
 	meta, shape := tr.Meta(), tr.Schema.Shape
 	t := claimed{
-		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
+		lease: lease, of: tr, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion, split: m.Split,
 		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*tr.Schema.Rows()),
 	}
-	if b.config.Policy == "" || shape.Policies == "" {
-		return t, nil
+	if b.config.Policy != "" && shape.Policies != "" {
+		if t.of.Schema, err = tr.Schema.Of(b.config.Policy); err != nil {
+			return t, errors.Join(err, lease.Release())
+		}
+		t.place, _ = t.of.Schema.PolicyPlace(b.config.Policy)
+		t.version, t.valid = slices.Min(t.of.Uint64(trajectory.PolicyVersion)[:shape.Steps]), t.of.ValidIn(trajectory.Part{}, trajectory.Valid)
 	}
-	if tr.Schema, err = tr.Schema.Of(b.config.Policy); err != nil {
-		return t, errors.Join(err, lease.Release())
+	if m.Inline != [2]uint64{} {
+		if err := t.restOf(m); err != nil {
+			return t, errors.Join(err, lease.Release())
+		}
 	}
-	t.place, _ = tr.Schema.PolicyPlace(b.config.Policy)
-	t.version, t.valid = slices.Min(tr.Uint64(trajectory.PolicyVersion)[:shape.Steps]), bytes.Count(tr.Bytes(trajectory.Valid), []byte{1})
 	return t, nil
 }
 
@@ -239,7 +244,7 @@ func (b *Batcher) settle(t *claimed) {
 	h := t.lease.Handle()
 	a, err := b.h.Arenas.Of(h)
 	if err == nil {
-		err = trajectory.Settle(a, h, t.place, trajectory.TooOld)
+		err = trajectory.Settle(a, h, t.of.Schema.PartPlace(t.place, t.part.Number), trajectory.TooOld)
 	}
 	if err != nil {
 		b.h.Fail(fmt.Errorf("trajectory %v: %w", h, err))
@@ -266,11 +271,11 @@ func (b *Batcher) emitOne(shape trajectory.Shape) error {
 	members := b.take(b.held[block][:0], shape)
 	b.held[block] = members
 	b.makes[block] = b.newest + uint64(b.underWay())
-	b.handles = b.handles[:0]
+	b.members = b.members[:0]
 	for i := range members {
-		b.handles = append(b.handles, members[i].lease.Handle())
+		b.members = append(b.members, trajectory.Member{Handle: members[i].lease.Handle(), Part: members[i].part})
 	}
-	if err := trajectory.WriteDataset(loan.Bytes(), b.index, b.handles); err != nil {
+	if err := trajectory.WriteDataset(loan.Bytes(), b.index, b.members); err != nil {
 		return err
 	}
 	b.index++
@@ -285,13 +290,16 @@ func (b *Batcher) emitOne(shape trajectory.Shape) error {
 }
 
 // take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
-// that a dataset does not depend on which split was faster.
+// that a dataset does not depend on which split was faster. The last one is cut where the dataset is full.
 func (b *Batcher) take(dst []claimed, shape trajectory.Shape) []claimed {
 	rows, left := 0, b.waiting[:0]
 	for _, t := range b.waiting {
 		if t.shape != shape || rows >= b.config.DatasetRows {
 			left = append(left, t)
 			continue
+		}
+		if rest, ok := b.cut(&t, b.config.DatasetRows-rows); ok {
+			left = append(left, rest)
 		}
 		rows += t.rows
 		dst = append(dst, t)

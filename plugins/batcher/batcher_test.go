@@ -26,6 +26,7 @@ type rig struct {
 	weights  *bus.Signal
 	index    []uint64      // of the datasets
 	datasets [][]int       // sequence numbers of their blocks
+	parts    [][]trajectory.Part
 	leases   []arena.Lease // of the datasets
 }
 
@@ -61,8 +62,12 @@ func newRig(t *testing.T, rows, lag int) *rig {
 func (r *rig) give(t *testing.T, firstEnv, sequence int, version uint64) {
 	t.Helper()
 	plugintest.Give(t, r.blocks, hostabi.Message{}, r.arena, func(block []byte) {
-		*trajectory.Trajectory{Schema: r.schema, Mem: block}.Meta() = trajectory.Meta{
+		tr := trajectory.Trajectory{Schema: r.schema, Mem: block}
+		*tr.Meta() = trajectory.Meta{
 			FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1, ValidRows: blockRows,
+		}
+		for i := range tr.Bytes(trajectory.Valid) {
+			tr.Bytes(trajectory.Valid)[i] = 1
 		}
 	})
 }
@@ -73,23 +78,26 @@ func (r *rig) onDataset(t *testing.T, m *hostabi.Message) {
 		t.Error(err)
 		return
 	}
-	index, handles, err := trajectory.ReadDataset(lease.Bytes(), nil)
+	index, list, err := trajectory.ReadDataset(lease.Bytes(), nil)
 	if err != nil {
 		t.Error(err)
 	}
 	var members []int
-	for _, h := range handles {
-		block, err := r.Host.Arenas.Lease(h)
+	var parts []trajectory.Part
+	for _, m := range list {
+		block, err := r.Host.Arenas.Lease(m.Handle)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
+		parts = append(parts, m.Part)
 		members = append(members, int(trajectory.Trajectory{Schema: r.schema, Mem: block.Bytes()}.Meta().Sequence))
 		if err := block.Release(); err != nil {
 			t.Error(err)
 		}
 	}
 	r.index, r.datasets, r.leases = append(r.index, index), append(r.datasets, members), append(r.leases, lease)
+	r.parts = append(r.parts, parts)
 }
 
 // learn releases the oldest dataset.

@@ -38,7 +38,7 @@ func (b *Batcher) Waiting() []component.Waiting {
 		b.release(t)
 		list = append(list, component.Waiting{
 			Slot:    "on_trajectories",
-			Message: hostabi.Message{Handle: h, PolicyVersion: t.version, Split: t.split},
+			Message: hostabi.Message{Handle: h, PolicyVersion: t.version, Split: t.split, Inline: t.rest()},
 			Claimed: true,
 		})
 	}

@@ -38,7 +38,7 @@ type Learner struct {
 	index                uint64 // of the next dataset
 	dataset              policy.Dataset
 	leases               []arena.Lease
-	handles              []hostabi.Handle
+	members              []trajectory.Member // of the dataset under way
 	values               []float64
 	trained              *stat.Counter // env steps learned from, by the learners of this process
 	trainedBeside        *stat.Counter // env steps of this learner; nil in the leading policy's learner, which has all others
@@ -226,20 +226,20 @@ func (l *Learner) open(h hostabi.Handle) error {
 		return err
 	}
 	l.leases = append(l.leases, list)
-	_, l.handles, err = trajectory.ReadDataset(list.Bytes(), l.handles[:0])
+	_, l.members, err = trajectory.ReadDataset(list.Bytes(), l.members[:0])
 	if err != nil {
 		return err
 	}
-	l.dataset.Blocks = l.dataset.Blocks[:0]
-	for _, handle := range l.handles {
-		tr, err := l.claim(handle)
+	l.dataset.Blocks, l.dataset.Parts = l.dataset.Blocks[:0], l.dataset.Parts[:0]
+	for _, m := range l.members {
+		tr, err := l.claim(m.Handle)
 		if errors.Is(err, arena.ErrStale) {
-			return fmt.Errorf("%w: %v: %w", errGone, handle, err)
+			return fmt.Errorf("%w: %v: %w", errGone, m.Handle, err)
 		}
 		if err != nil {
-			return fmt.Errorf("trajectory %v: %w", handle, err)
+			return fmt.Errorf("trajectory %v: %w", m.Handle, err)
 		}
-		l.dataset.Blocks = append(l.dataset.Blocks, tr)
+		l.dataset.Blocks, l.dataset.Parts = append(l.dataset.Blocks, tr), append(l.dataset.Parts, m.Part)
 	}
 	l.dataset.ObsMean, l.dataset.ObsScale = l.obsMean, l.obsScale
 	l.dataset.Seed, l.dataset.Index = l.h.Run.Seed, l.index
@@ -258,14 +258,15 @@ func (l *Learner) claim(h hostabi.Handle) (trajectory.Trajectory, error) {
 
 // settle notes the fate of the dataset's trajectories.
 func (l *Learner) settle(f trajectory.Fate) error {
-	for i, h := range l.handles {
-		a, err := l.h.Arenas.Of(h)
+	for i, m := range l.members {
+		a, err := l.h.Arenas.Of(m.Handle)
 		if err != nil {
 			return err
 		}
-		place, _ := l.dataset.Blocks[i].Schema.PolicyPlace(l.config.Policy)
-		if err := trajectory.Settle(a, h, place, f); err != nil {
-			return fmt.Errorf("trajectory %v: %w", h, err)
+		schema := l.dataset.Blocks[i].Schema
+		place, _ := schema.PolicyPlace(l.config.Policy)
+		if err := trajectory.Settle(a, m.Handle, schema.PartPlace(place, m.Part.Number), f); err != nil {
+			return fmt.Errorf("trajectory %v: %w", m.Handle, err)
 		}
 	}
 	return nil

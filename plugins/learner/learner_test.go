@@ -146,7 +146,7 @@ func TestLearner_SkipsReportsThatNobodyReads(t *testing.T) {
 
 func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
 	list := func(h hostabi.Handle) func([]byte) {
-		return func(b []byte) { _ = trajectory.WriteDataset(b, 0, []hostabi.Handle{h}) }
+		return func(b []byte) { _ = trajectory.WriteDataset(b, 0, []trajectory.Member{{Handle: h}}) }
 	}
 	for name, c := range map[string]struct {
 		write func(r *rig) func([]byte)

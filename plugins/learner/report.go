@@ -146,14 +146,15 @@ type lag struct {
 func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, steps uint64) {
 	*l = lag{}
 	rows := 0.0
-	for _, b := range d.Blocks {
-		acted := b.Uint64(trajectory.PolicyVersion)
+	for i, b := range d.Blocks {
+		lo, hi := d.Parts[i].Within(b.Schema)
+		acted, share := b.Uint64(trajectory.PolicyVersion), float64(hi-lo)/float64(b.Schema.Rows())
 		for _, v := range acted[:len(acted)-1] {
 			behind := version - min(v, version)
-			l.mean += float64(behind)
+			l.mean += share * float64(behind)
 			l.max = max(l.max, behind)
-			l.optimizerSteps += float64(steps - at.get(v))
-			rows++
+			l.optimizerSteps += share * float64(steps-at.get(v))
+			rows += share
 		}
 	}
 	l.mean /= max(rows, 1)

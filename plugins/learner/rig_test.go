@@ -157,7 +157,7 @@ func (r *rig) teach(t *testing.T, n int, version uint64, change func(trajectory.
 		}
 	})
 	plugintest.Give(t, r.datasets, hostabi.Message{}, r.lists, func(list []byte) {
-		if err := trajectory.WriteDataset(list, uint64(n), []hostabi.Handle{block}); err != nil {
+		if err := trajectory.WriteDataset(list, uint64(n), []trajectory.Member{{Handle: block}}); err != nil {
 			t.Fatal(err)
 		}
 	})

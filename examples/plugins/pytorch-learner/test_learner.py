@@ -307,6 +307,11 @@ class PluginTest(unittest.TestCase):
     def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
         self.learns(case("separate"))
 
+    def test_parts_of_blocks_are_learned_like_the_blocks(self):
+        for name in ("separate", "lstm", "turns"):
+            with self.subTest(name):
+                self.learns(case(name), cut=True)
+
     def test_the_device_can_be_the_processor(self):
         self.learns(case("separate"), device="cpu")
 
@@ -356,15 +361,22 @@ class PluginTest(unittest.TestCase):
                 shapes = {name: (p.t() if turned else p).shape for name, p, turned in network_of(saved).tensors()}
                 self.assertEqual(list(policy.tensors().items()), list(shapes.items()))
 
-    def learns(self, saved, **keys):
-        """Two updates through the program; returns what it saves."""
+    def learns(self, saved, cut=False, **keys):
+        """Two updates through the program; returns what it saves. With cut the first environment of each block is a part, and the
+        others another one."""
         host, arena, datasets, weights, handles = self.begin(saved, **keys)
         self.restore(host, saved)
         host.send(rlhost.Message(slot=0xFF06))
         first = host.receive()
         self.assertEqual((first.signal, first.policy_version), (0, 5))
         loan = datasets.view.loan()
-        struct.pack_into(f"<QII{len(handles)}Q", loan.array, 0, 0, len(handles), 0, *handles)
+        envs = saved.meta["schema"]["envs"]
+        if cut and envs > 1:
+            listed = [h for h in handles for _ in range(2)]
+            parts = [x for i in range(len(handles)) for x in (2 * i, 0, 1, 0, 2 * i + 1, 1, envs - 1, 1)]
+        else:
+            listed, parts = handles, []
+        struct.pack_into(f"<QII{len(listed)}Q{len(parts)}I", loan.array, 0, 0, len(listed), len(parts) // 4, *listed, *parts)
         dataset = loan.commit()
         for version in (6, 7):
             host.send(rlhost.Message(handle=dataset))

@@ -107,6 +107,15 @@ class Trajectory:
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
 
+    def part(self, first: int, envs: int) -> Trajectory:
+        """The columns of some of the environments, with all their time steps: views, as these are."""
+        width = self.arrays["valid"].shape[1]  # environments times agents
+        if not 0 <= first < first + envs <= self.envs:
+            raise ValueError(f"environments {first} to {first + envs} of a block of {self.envs}")
+        lo, hi = first * width // self.envs, (first + envs) * width // self.envs
+        arrays = {name: a[:, lo:hi] if a.shape[1] == width else a for name, a in self.arrays.items()}
+        return Trajectory(arrays, self.steps, envs, self.chunk, self.segment, self.start)
+
     def state_row(self, t: int) -> int:
         """The row of core_state that has the state before row t, which may be steps. That of the row before and that of the row
         behind it lie elsewhere. Only those at whole chunks stay when a later row is written, and so are in a committed block."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _WEIGHTS = struct.Struct("<QII48x")  # version, parameters, normalised elements; the network's hash, which is not known here
 _WEIGHTS_HEAD = _WEIGHTS.size  # bytes before the parameters
-_DATASET = struct.Struct("<QII")  # index, count; then count handles
+_DATASET = struct.Struct("<QII")  # index, count, parts; then count handles, and the parts
+_PART = struct.Struct("<IIII")  # place in the list of handles, first environment, environments, number
 _REPORTS = 128  # the most that wait for the runner
 _VERSIONS = 65_536  # the most whose optimiser steps are remembered
 
@@ -102,7 +103,8 @@ class LearnerConfig:
 
 class Dataset:
     """The trajectories of one round. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over
-    shared memory, with its strides, valid until release, or until learn returns."""
+    shared memory, with its strides, valid until release, or until learn returns. Where dataset_rows is no whole number of blocks, one has
+    the environments of a part of its block, with all their time steps."""
 
     def __init__(self, blocks: Sequence[Trajectory], index: int, release: Callable[[], None] = lambda: None,
                  upload: Upload | None = None):
@@ -267,8 +269,12 @@ class Learner(Component):
         began = time.perf_counter()
         with contextlib.ExitStack() as leases:
             block = leases.enter_context(self.host.lease(m.handle)).array
-            blocks = [leases.enter_context(self.host.lease(h)).rows_of(self.config.policy) for h in _handles(block)]
+            blocks = []
+            for handle, part in _members(block):
+                whole = leases.enter_context(self.host.lease(handle)).rows_of(self.config.policy)
+                blocks.append(whole.part(*part) if part else whole)
             acted = numpy.concatenate([numpy.asarray(b["policy_version"])[:-1].ravel().astype(numpy.int64) for b in blocks])
+            weight = numpy.repeat([b.envs for b in blocks], [len(b["policy_version"]) - 1 for b in blocks])
             rows = sum(int(numpy.count_nonzero(b["valid"])) for b in blocks)
             lag = self.version - numpy.minimum(acted, self.version)
             steps = self.optimizer_steps - numpy.array([self._steps_at.get(v, 0) for v in acted.tolist()])
@@ -280,8 +286,8 @@ class Learner(Component):
         self.version += 1
         self.datasets += 1
         self._publish()
-        self._report({"global_step": self.env_steps, "policy_version": self.version, "lag/mean": lag.mean(), "lag/max": lag.max(),
-                      "lag/optimizer_steps_mean": steps.mean(), "learner/optimizer_steps": self.optimizer_steps,
+        self._report({"global_step": self.env_steps, "policy_version": self.version, "lag/mean": numpy.average(lag, weights=weight),
+                      "lag/max": lag.max(), "lag/optimizer_steps_mean": numpy.average(steps, weights=weight), "learner/optimizer_steps": self.optimizer_steps,
                       "losses/valid_rows": rows, "perf/update_seconds": time.perf_counter() - began, **told})
         self.host.boundary()
 
@@ -381,14 +387,20 @@ def unit(returned: tuple[float, float, float] | None) -> tuple[float, float]:
     return ((m2 / count) ** 0.5 if count else 0.0), mean
 
 
-def _handles(block: numpy.ndarray) -> list[int]:
-    """The handles of a dataset's trajectories."""
+def _members(block: numpy.ndarray) -> list[tuple[int, tuple[int, int] | None]]:
+    """The handles of a dataset's trajectories, each with the first environment and the number of them where only a part belongs to it."""
     import numpy
-    _, count, _ = _DATASET.unpack_from(block)  # type: ignore[arg-type,unused-ignore]
-    if count > (len(block) - _DATASET.size) // 8:
-        raise ValueError(f"a dataset of {count} trajectories in {len(block)} bytes")
+    _, count, parts = _DATASET.unpack_from(block)  # type: ignore[arg-type,unused-ignore]
+    if 8 * count + _PART.size * parts > len(block) - _DATASET.size:
+        raise ValueError(f"a dataset of {count} trajectories and {parts} parts in {len(block)} bytes")
     handles: list[int] = numpy.frombuffer(block, "<u8", count, _DATASET.size).tolist()
-    return handles
+    spans: dict[int, tuple[int, int]] = {}
+    for i in range(parts):
+        at, first, envs, _ = _PART.unpack_from(block, _DATASET.size + 8 * count + _PART.size * i)  # type: ignore[arg-type,unused-ignore]
+        if at >= count:
+            raise ValueError(f"a part of trajectory {at} of {count}")
+        spans[at] = first, envs
+    return [(handle, spans.get(i)) for i, handle in enumerate(handles)]
 
 
 def _elems(shape: tuple[int, ...]) -> int:

@@ -1,14 +1,18 @@
 """What a learner's author is told of its policy, without PyTorch."""
 
 import math
+import struct
 import types
 import unittest
+
+import numpy
 
 from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
 from rlhost.host import Policy
 from rlhost.layout import Box, Core, Discrete, Input
-from rlhost.learning import LearnerConfig
+from rlhost.arena import Trajectory
+from rlhost.learning import Dataset, LearnerConfig, _members
 from rlhost.spec import ACTION, ACTION_MASK, ACTIVE, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, OBSERVATION
 
 try:
@@ -52,6 +56,40 @@ class DeviceTest(unittest.TestCase):
         self.assertEqual((error.key, error.code), ("device", "E039"))
         self.assertIn(says, error.reason)
         self.assertIn(remedy, error.help)
+
+
+class PartsTest(unittest.TestCase):
+    def block(self, steps=3, envs=4, agents=2):
+        width = envs * agents
+        obs = numpy.arange((steps + 1) * width * 5, dtype=numpy.float32).reshape(steps + 1, width, 5)
+        return Trajectory({"obs": obs, "valid": numpy.ones((steps, width), numpy.uint8), "policy_version": numpy.zeros((steps + 1, 1), numpy.int64),
+                           "meta": numpy.zeros((1, 1, 64), numpy.uint8)}, steps, envs)
+
+    def test_a_part_of_a_block_is_views_of_some_environments_with_all_their_agents_and_rows(self):
+        block = self.block()
+        part = block.part(1, 2)
+        self.assertEqual((part.envs, part.steps, part.obs.shape, part.policy_version.shape), (2, 3, (4, 4, 5), (4, 1)))
+        numpy.testing.assert_array_equal(part.obs, block.obs[:, 2:6])
+        self.assertTrue(numpy.shares_memory(part.obs, block.obs))
+        numpy.testing.assert_array_equal(part.meta, block.meta)
+        for first, envs in ((0, 0), (-1, 2), (3, 2), (0, 5)):
+            with self.subTest(first=first, envs=envs), self.assertRaises(ValueError):
+                block.part(first, envs)
+
+    def test_parts_lie_side_by_side_in_a_dataset(self):
+        first, second = self.block(), self.block()
+        made = Dataset([first.part(3, 1), second, first.part(0, 1)], 0)["obs"]
+        numpy.testing.assert_array_equal(made, numpy.concatenate([first.obs[:, 6:], second.obs, first.obs[:, :2]], 1))
+
+    def test_a_dataset_lists_trajectories_and_their_parts(self):
+        block = numpy.zeros(64, numpy.uint8)
+        struct.pack_into("<QII2Q4I", block, 0, 7, 2, 1, 11, 22, 1, 3, 4, 0)
+        self.assertEqual(_members(block), [(11, None), (22, (3, 4))])
+        for at, value in ((8, 7), (12, 3), (32, 2)):
+            bad = block.copy()
+            bad[at] = value
+            with self.subTest(at), self.assertRaises(ValueError):
+                _members(bad)
 
 
 class PolicyLayoutTest(unittest.TestCase):
