@@ -113,22 +113,28 @@ func (k *engine) logProbsOfChunks(rows []uint32) {
 }
 
 // Step makes one optimiser step.
-func (k *engine) Step(lo, hi int) {
+func (k *engine) Step(lo int, ends []int) {
 	if k.Over() {
 		return
 	}
-	rows := k.arrange(k.Rows[lo:hi])
-	k.gather(rows)
-	if k.Config.NormalizeAdvantage {
-		ppo.NormalizeAdvantage(k.batch.advantage[:len(rows)])
+	all := k.Rows[lo:ends[len(ends)-1]]
+	if len(ends) == 1 {
+		all = k.arrange(all)
 	}
-	k.shard.prepare(&k.Config, k.Rates, len(rows))
-	k.shard.rows(len(rows))
+	n, moments := len(all), k.MomentsOf(all)
+	k.shard.prepare(&k.Config, k.Rates, n)
+	for _, hi := range ends {
+		rows := k.arrange(k.Rows[lo:hi])
+		k.gather(rows)
+		moments.Normalize(k.batch.advantage[:len(rows)])
+		k.shard.rows(len(rows))
+		lo = hi
+	}
 	grad, sums := k.shard.grad, k.shard.dist.sums()
 	norms := k.norms(grad)
 	if k.Finite(norms, k.steps+1) {
-		k.improve(k.NextRates(sums, len(rows)), grad, norms)
-		k.Stepped(sums, len(rows), norms)
+		k.improve(k.NextRates(sums, n), grad, norms)
+		k.Stepped(sums, n, norms)
 	}
 }
 

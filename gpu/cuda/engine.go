@@ -123,7 +123,7 @@ func (k *engine) fit(rows int) {
 	if k.batch != nil {
 		k.work.fail(k.batch.gradient.close())
 	}
-	k.batch = newMinibatch(k.work, k.layout, k.params, k.control, rows)
+	k.batch = newMinibatch(k.work, k.layout, k.params, k.control, rows, k.config.Accumulate)
 	if k.work.err != nil {
 		k.work.fail(k.batch.gradient.close())
 		k.batch = nil
@@ -163,6 +163,9 @@ func (k *engine) takeOrders(d *policy.Dataset) {
 	}
 	chunk := max(k.net.Chunk, 1)
 	steps := (d.Rows()/chunk + k.config.Minibatch/chunk - 1) / (k.config.Minibatch / chunk)
+	if k.config.Accumulate > 1 { // each step has the order of all its rows besides, and may have a minibatch more
+		passes, steps = 2*passes, 2*steps+k.config.Accumulate
+	}
 	k.order.begin()
 	k.end = k.order.section(sizeOf[kernels.Control]())
 	from := k.order.used
@@ -240,21 +243,42 @@ func (k *engine) logProbs() {
 func (k *engine) Epoch(rows []uint32) { k.rows, k.begun = rows, append(k.begun, k.made) }
 
 // Step submits an optimiser step.
-func (k *engine) Step(lo, hi int) {
+func (k *engine) Step(lo int, ends []int) {
 	k.made++
 	if k.work.err != nil {
 		return
 	}
-	rows, b := hi-lo, k.batch
-	b.learn(k, k.rows[lo:hi])
-	k.reduce.args.Parts, k.reduce.args.Count = b.gradient.parts, int32(b.gradient.count)
-	k.work.launch(k.reduce.Launch, kernels.Blocks(k.size))
-	k.decide.args.Sums, k.decide.args.LossBlocks, k.decide.args.Rows = b.sums, int32(kernels.Blocks(rows).X), int32(rows)
+	b, all, blocks := k.batch, k.rows[lo:ends[len(ends)-1]], 0
+	if len(ends) > 1 {
+		b.weighAll(k, all)
+	}
+	for i, hi := range ends {
+		rows := k.rows[lo:hi]
+		b.learn(k, rows, step{rows: len(all), blocks: blocks, one: len(ends) == 1})
+		k.gather(b.gradient, i, i == len(ends)-1)
+		blocks += kernels.Blocks(len(rows)).X
+		lo = hi
+	}
+	k.decide.args.Sums, k.decide.args.LossBlocks, k.decide.args.Rows = b.sums, int32(blocks), int32(len(all))
 	k.work.launch(k.decide.Launch, driver.Dim{X: 1})
 	k.work.launch(k.adam.Launch, kernels.Blocks(k.size))
 	if k.config.TargetKL > 0 {
 		k.work.launch(k.halt.Launch, driver.Dim{X: 1})
 	}
+}
+
+// gather submits that the parts of a minibatch's gradient are added up: with the sum of the step's earlier minibatches, which lies before
+// them, and to there or, of the step's last minibatch, to the gradient of the step.
+func (k *engine) gather(g *gradient, minibatch int, last bool) {
+	a := k.reduce.args
+	a.Parts, a.Count, a.Grad = g.parts, int32(g.count), g.sum
+	if minibatch > 0 {
+		a.Parts, a.Count = g.sum, int32(g.count+1)
+	}
+	if last {
+		a.Grad = k.grad
+	}
+	k.work.launch(k.reduce.Launch, kernels.Blocks(k.size))
 }
 
 // Finish waits and reads how the update ended.
@@ -382,9 +406,9 @@ func (k *engine) Close() error {
 	return errors.Join(err, k.aims.close(), k.owner.close(), k.data.close(), k.order.close(), k.vectors.close(), k.work.stream.Close())
 }
 
-// lossOf returns the numbers of a loss over the rows of a minibatch.
-func lossOf(c *ppo.Config, r ppo.Rates, rows int) kernels.Loss {
-	mean, bound := 1/float64(rows), float32(math.Inf(1))
+// lossOf returns the numbers of a loss over the rows of a minibatch, which is the mean over so many.
+func lossOf(c *ppo.Config, r ppo.Rates, rows, of int) kernels.Loss {
+	mean, bound := 1/float64(of), float32(math.Inf(1))
 	if c.ValueClip > 0 {
 		bound = float32(c.ValueClip)
 	}

@@ -9,6 +9,7 @@ import (
 type gradient struct {
 	*pass
 	delta []kernels.Address // per operation, as out: gradient of the loss before the activation; of heads in place of the output
+	sum   kernels.Address   // [size] of a step's earlier minibatches, right before the parts
 	parts kernels.Address   // [parts][size]
 	most  int               // rows that an operation has for each of the minibatch, at most
 	count int               // parts of the minibatch under way
@@ -51,7 +52,8 @@ func newGradient(p *pass) *gradient {
 		}
 	}
 	_, parts := runOf(p.capacity * g.most)
-	g.parts = p.floats(parts * p.size)
+	g.sum = p.floats((1 + parts) * p.size)
+	g.parts = at(g.sum, p.size)
 	for _, s := range p.plan.Backward {
 		g.backwards = append(g.backwards, p.ops[s.At].backward(g))
 	}

@@ -26,7 +26,8 @@ const pickColumns = 4
 // orderSections is how many sections a step's order has at most: how many rows, the rows, and how they follow one another.
 const orderSections = 4
 
-func newMinibatch(w *work, l *layout, params, control kernels.Address, capacity int) *minibatch {
+// newMinibatch makes room for minibatches of so many rows, of which an optimiser step has at most accumulate.
+func newMinibatch(w *work, l *layout, params, control kernels.Address, capacity, accumulate int) *minibatch {
 	p := newPass(w, l, params, control, capacity, &steps{})
 	b := &minibatch{gradient: newGradient(p)}
 	b.logProb, b.value, b.advantage, b.ret = p.floats(capacity), p.floats(capacity), p.floats(capacity), p.floats(capacity)
@@ -35,7 +36,7 @@ func newMinibatch(w *work, l *layout, params, control kernels.Address, capacity 
 		b.drawn, b.masks = append(b.drawn, p.floats(a.Size*capacity)), append(b.masks, p.floats((a.Choices*capacity+3)/4))
 	}
 	b.moments, b.newLogProb = p.floats(4), p.floats(capacity)
-	b.sums = p.floats(2 * kernels.LossSums * kernels.Blocks(capacity).X)
+	b.sums = p.floats(2 * kernels.LossSums * kernels.Blocks(capacity).X * accumulate)
 	o := &p.owner
 	b.gather, b.picks, b.loss = prepare(o, kernels.GatherKernel), prepare(o, kernels.PicksKernel), prepare(o, kernels.LossKernel)
 	b.advantages, b.scatter = prepare(o, kernels.AdvantagesKernel), p.move(1)
@@ -91,8 +92,35 @@ func (b *minibatch) arrange(k *engine, rows []uint32) {
 	s.send(from)
 }
 
-// enter submits that the rows are copied side by side, and computed.
-func (b *minibatch) enter(k *engine, rows []uint32) {
+// step is the optimiser step that a minibatch is of: its rows, how many blocks of sums its earlier minibatches have, and whether it has
+// this one alone.
+type step struct {
+	rows, blocks int
+	one          bool
+}
+
+// weighAll submits the moments of the advantages of a step of several minibatches.
+func (b *minibatch) weighAll(k *engine, rows []uint32) {
+	if !k.config.NormalizeAdvantage {
+		return
+	}
+	s, from := &k.order, k.order.used
+	count, order := s.section(4), s.section(4*len(rows))
+	view[int32](s, count)[0] = int32(len(rows))
+	copy(view[uint32](s, order), rows)
+	s.send(from)
+	b.order, b.number = s.address(order), s.address(count)
+	b.measure(k)
+}
+
+// measure submits the moments of the advantages of the rows in order.
+func (b *minibatch) measure(k *engine) {
+	*b.advantages.args = kernels.Advantages{Advantage: k.aims.advantage, Order: b.order, Ends: b.number, Moments: b.moments, Control: b.gradient.control}
+	b.gradient.work.launch(b.advantages.Launch, driver.Dim{X: 1})
+}
+
+// enter submits that the rows are copied side by side, and computed, for a loss that is the mean over so many rows.
+func (b *minibatch) enter(k *engine, rows []uint32, of int) {
 	b.arrange(k, rows)
 	n := len(rows)
 	b.gather.args.Order, b.gather.args.Rows = b.order, int32(n)
@@ -100,7 +128,7 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	b.picks.args.Order, b.picks.args.Rows = b.order, int32(n)
 	b.gradient.work.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
 	b.gradient.forward(n, true)
-	r := lossOf(&k.config, k.round.Rates, n)
+	r := lossOf(&k.config, k.round.Rates, n, of)
 	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.gradient.out[b.gradient.plan.Value.At], b.newLogProb, b.gradient.control
 	r.Count, r.LD = int32(len(b.gradient.actions)), int32(b.gradient.ld)
 	*b.loss.args = r
@@ -108,7 +136,7 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 
 // weigh writes the log-probabilities of rows to the dataset's.
 func (b *minibatch) weigh(k *engine, rows []uint32) {
-	b.enter(k, rows)
+	b.enter(k, rows, len(rows))
 	b.gradient.work.launch(b.loss.Launch, kernels.Blocks(len(rows)))
 	a := b.scatter.args
 	a.From, a.FromRow, a.To, a.ToRow, a.Target = b.newLogProb, 1, k.aims.newLogProb, 1, b.order
@@ -116,15 +144,17 @@ func (b *minibatch) weigh(k *engine, rows []uint32) {
 }
 
 // learn submits the gradient of the loss of rows.
-func (b *minibatch) learn(k *engine, rows []uint32) {
-	b.enter(k, rows)
+func (b *minibatch) learn(k *engine, rows []uint32, of step) {
+	b.enter(k, rows, of.rows)
 	a := b.loss.args
 	if k.config.NormalizeAdvantage {
-		*b.advantages.args = kernels.Advantages{Advantage: k.aims.advantage, Order: b.order, Ends: b.number, Moments: b.moments, Control: b.gradient.control}
-		b.gradient.work.launch(b.advantages.Launch, driver.Dim{X: 1})
+		if of.one {
+			b.measure(k)
+		}
 		a.Moments = b.moments
 	}
-	a.OldLogProb, a.OldValue, a.Advantage, a.Target, a.Sums, a.Descend = b.logProb, b.value, b.advantage, b.ret, b.sums, 1
+	sums := at(b.sums, 2*kernels.LossSums*of.blocks)
+	a.OldLogProb, a.OldValue, a.Advantage, a.Target, a.Sums, a.Descend = b.logProb, b.value, b.advantage, b.ret, sums, 1
 	b.gradient.work.launch(b.loss.Launch, kernels.Blocks(len(rows)))
 	b.gradient.backward(len(rows))
 }

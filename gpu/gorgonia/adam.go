@@ -1,9 +1,6 @@
 package gorgonia
 
-import (
-	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/ppo"
-)
+import "github.com/rlhost/rlhost/gpu/ppo"
 
 // adam is the optimiser's state in the element type of ppo.Adam. Between steps every number in it is a float32,
 // so that a State taken out and put back changes nothing.
@@ -20,14 +17,6 @@ func (a *adam) set(s ppo.State) {
 
 func (a *adam) get() ppo.State {
 	return ppo.State{Params: narrow(a.params), AdamM: narrow(a.m), AdamV: narrow(a.v), AdamSteps: a.steps}
-}
-
-// gradient takes the gradient of the next step over the parameters of a layout, clips it and returns its norms before.
-func (a *adam) gradient(c *ppo.Config, layout []policy.Param, grad []float32) ppo.GradNorms {
-	for i, g := range grad {
-		a.grad[i] = float64(g)
-	}
-	return ppo.ClipGrad(c, layout, a.grad)
 }
 
 // step descends the gradient and writes the parameters to dst as well.

@@ -48,30 +48,49 @@ func (l *engine) Target() {
 }
 
 // Step makes one optimiser step.
-func (l *engine) Step(lo, hi int) {
+func (l *engine) Step(lo int, ends []int) {
 	if !l.Over() {
-		l.Fail(l.step(l.Rows[lo:hi]))
+		l.Fail(l.step(lo, ends))
 	}
 }
 
-func (l *engine) step(rows []uint32) error {
-	l.Gathered(l.batch.Gather(l.Dataset, &l.network, &l.Config, &l.Samples, &l.Targets, rows))
-	p, err := l.learn.fit(len(rows))
-	if err != nil {
-		return err
+func (l *engine) step(lo int, ends []int) error {
+	all := l.Rows[lo:ends[len(ends)-1]]
+	moments, sums := l.MomentsOf(all), ppo.LossSums{}
+	clear(l.state.grad)
+	for _, hi := range ends {
+		own, err := l.descend(l.Rows[lo:hi], len(all), moments)
+		if err != nil {
+			return err
+		}
+		sums.Add(own)
+		lo = hi
 	}
-	p.load(l.joint, &l.batch, l.Rates)
-	p.follow(l.batch.Prev, l.batch.State)
-	if err := p.run(); err != nil {
-		return err
-	}
-	norms := l.state.gradient(&l.Config, l.layout, p.grad)
+	norms := ppo.ClipGrad(&l.Config, l.layout, l.state.grad)
 	if l.Finite(norms, l.state.steps+1) {
-		sums := p.sums(&l.batch, &l.Config, l.Rates)
-		l.state.step(&l.Config, l.NextRates(sums, len(rows)), l.params)
-		l.Stepped(sums, len(rows), norms)
+		l.state.step(&l.Config, l.NextRates(sums, len(all)), l.params)
+		l.Stepped(sums, len(all), norms)
 	}
 	return nil
+}
+
+// descend adds the gradient of some rows' loss, over that number of them, and returns the loss's sums.
+func (l *engine) descend(rows []uint32, of int, moments ppo.Moments) (ppo.LossSums, error) {
+	l.Gathered(l.batch.Gather(l.Dataset, &l.network, &l.Samples, &l.Targets, rows))
+	moments.Normalize(l.batch.Advantage)
+	p, err := l.learn.fit(len(rows))
+	if err != nil {
+		return ppo.LossSums{}, err
+	}
+	p.load(l.joint, &l.batch, l.Rates, of)
+	p.follow(l.batch.Prev, l.batch.State)
+	if err := p.run(); err != nil {
+		return ppo.LossSums{}, err
+	}
+	for i, g := range p.grad {
+		l.state.grad[i] += float64(g)
+	}
+	return p.sums(&l.batch, &l.Config, l.Rates), nil
 }
 
 // logProbs computes the log-probability of every row's stored action under the current policy. Rows that are not

@@ -6,9 +6,9 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// load enters a minibatch of at most p.rows rows. The rows after it get the weight 0 and contents that give finite
+// load enters a minibatch of at most p.rows rows, of so many that the loss is the mean of. The rows after it get the weight 0 and contents that give finite
 // numbers, because 0 times infinity would not be 0.
-func (p *program[F]) load(j *joint, b *ppo.Minibatch, r ppo.Rates) {
+func (p *program[F]) load(j *joint, b *ppo.Minibatch, r ppo.Rates, of int) {
 	t := &p.train
 	if j != nil {
 		p.loadObs(b.Obs, nil)
@@ -27,7 +27,7 @@ func (p *program[F]) load(j *joint, b *ppo.Minibatch, r ppo.Rates) {
 	convert(t.returns, b.Return)
 	clear(t.weight)
 	for i := range b.Rows {
-		t.weight[i] = 1 / F(b.Rows)
+		t.weight[i] = 1 / F(of)
 	}
 	for i := range p.rows {
 		t.clipLow[i], t.clipHigh[i], t.entropy[i] = F(1-r.Clip), F(1+r.Clip), F(r.Entropy)

@@ -64,7 +64,7 @@ func compareReference(t *testing.T, m *model, params []float32, b *ppo.Minibatch
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.load(m.joint, b, r)
+	p.load(m.joint, b, r, b.Rows)
 	if err := p.run(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,10 @@ const (
 // Config says how a learner learns from a dataset, with the keys of a learner's table. The zero value is not useful; see Defaults.
 type Config struct {
 	Epochs    int `toml:"epochs" doc:"Passes over a dataset." range:"1 to 1000"`
-	Minibatch int `toml:"minibatch" doc:"Most rows of an optimiser step." range:"1 to 16,777,216" unit:"rows"`
+	Minibatch int `toml:"minibatch" doc:"Most rows of an optimiser step, or of each of its parts; see accumulate." range:"1 to 16,777,216" unit:"rows"`
+	// Accumulate has an optimiser step on as many minibatches, whose gradients are added up: one minibatch that many times as large, in the
+	// memory of one.
+	Accumulate int `toml:"accumulate" doc:"Minibatches of an optimiser step: it is as with one that many times as large, in the memory of one." range:"1 to 4,096"`
 
 	Gamma     float64 `toml:"gamma" doc:"Discount." range:"0 to 1"`
 	GAELambda float64 `toml:"gae_lambda" doc:"λ of GAE, and of V-trace's traces." range:"0 to 1"`
@@ -62,10 +65,13 @@ type Config struct {
 	AdamEps   float64 `toml:"adam_eps" doc:"ε of Adam." range:"1e-12 to 1"`
 }
 
+// MaxAccumulate bounds Config.Accumulate.
+const MaxAccumulate = 4096
+
 // Defaults returns CleanRL's settings of PPO for classic control, with the value loss as ½·MSE times 0.5.
 func Defaults() Config {
 	return Config{
-		Epochs: 4, Minibatch: 128,
+		Epochs: 4, Minibatch: 128, Accumulate: 1,
 		Gamma: 0.99, GAELambda: 0.95, Discount: DiscountReplace,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
 		RhoBar: 1, CBar: 1, VTraceRecompute: RecomputeDataset,
@@ -82,6 +88,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("epochs = %d: want 1 or more", c.Epochs)
 	case c.Minibatch < 1:
 		return fmt.Errorf("minibatch = %d: want 1 or more rows", c.Minibatch)
+	case c.Accumulate < 1 || c.Accumulate > MaxAccumulate:
+		return fmt.Errorf("accumulate = %d: want 1 to %d minibatches", c.Accumulate, MaxAccumulate)
 	case !within(c.Gamma):
 		return fmt.Errorf("gamma = %v: want 0 to 1", c.Gamma)
 	case !within(c.GAELambda):

@@ -20,8 +20,9 @@ type Engine interface {
 	// Epoch starts a pass over valid rows of the round in this order. Rows of a network that keeps a state come chunk by chunk,
 	// in order within a chunk. The slice stays as it is until the next Epoch.
 	Epoch(rows []uint32)
-	// Step makes an optimiser step on the epoch's rows lo to hi, which are whole chunks.
-	Step(lo, hi int)
+	// Step makes an optimiser step on the epoch's rows from lo on, whose parts, of whole chunks and no larger than a minibatch, end at ends.
+	// It is that of all these rows at once, but for rounding: of their mean loss, with advantages normalised over all of them.
+	Step(lo int, ends []int)
 	// Finish waits until all that was submitted is done or, after an error or an excess of TargetKL, skipped. It returns the
 	// statistics of the steps that were made, and the first error.
 	Finish() (Stats, error)
@@ -115,13 +116,14 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		}
 		l.order.arrange(&l.round, l.network, &l.config, uint32(epoch))
 		l.Epoch(l.order.rows)
-		lo := 0
-		for _, hi := range l.order.ends {
+		lo, part := 0, 0
+		for _, parts := range l.order.steps {
 			if l.cut.Load() {
 				break
 			}
-			l.Step(lo, hi)
-			lo = hi
+			ends := l.order.ends[part : part+parts]
+			l.Step(lo, ends)
+			lo, part = ends[parts-1], part+parts
 		}
 	}
 	stats, err := l.Finish()

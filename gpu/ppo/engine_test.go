@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +25,13 @@ func (e *deferred) Target()          { e.calls = append(e.calls, "target") }
 func (e *deferred) Epoch(rows []uint32) {
 	e.calls = append(e.calls, fmt.Sprintf("epoch of %d", len(rows)))
 }
-func (e *deferred) Step(lo, hi int) { e.calls = append(e.calls, fmt.Sprintf("%d-%d", lo, hi)) }
+func (e *deferred) Step(lo int, ends []int) {
+	call := strconv.Itoa(lo)
+	for _, hi := range ends {
+		call += fmt.Sprintf("-%d", hi)
+	}
+	e.calls = append(e.calls, call)
+}
 func (e *deferred) Finish() (ppo.Stats, error) {
 	e.calls = append(e.calls, "finish")
 	return ppo.Stats{OptimizerSteps: 4}, nil
@@ -48,6 +55,35 @@ func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
 		stats, err := l.Update(d, ppo.Rates{})
 		if got := strings.Join(e.calls, " "); err != nil || got != want || stats.OptimizerSteps != 4 {
 			t.Errorf("recompute = %s: %s, %v, %v; want %s", recompute, got, stats.OptimizerSteps, err, want)
+		}
+	}
+}
+
+// With accumulate an optimiser step has as many minibatches, and the last of an epoch what is left, in nearly equal parts.
+func TestUpdateDividesStepsIntoMinibatches(t *testing.T) {
+	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 4, Blocks: 1, Seed: 1})
+	for _, x := range []struct {
+		minibatch, accumulate int
+		want                  string
+	}{
+		{5, 2, "0-5-10 10-15-20"},
+		{3, 4, "0-3-6-8-10 10-13-16-18-20"},
+		{20, 3, "0-20"},
+		{8, 100, "0-7-14-20"},
+	} {
+		c := ppo.Defaults()
+		c.Epochs, c.Minibatch, c.Accumulate = 1, x.minibatch, x.accumulate
+		e := &deferred{}
+		l, err := ppo.Over(e, &n, n.Params(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Update(d, ppo.Rates{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(e.calls[3:len(e.calls)-1], " "); got != x.want {
+			t.Errorf("minibatch = %d, accumulate = %d: steps %s, want %s", x.minibatch, x.accumulate, got, x.want)
 		}
 	}
 }
@@ -121,8 +157,8 @@ type cutting struct {
 	at      string
 }
 
-func (e *cutting) Step(lo, hi int) {
-	e.deferred.Step(lo, hi)
+func (e *cutting) Step(lo int, ends []int) {
+	e.deferred.Step(lo, ends)
 	if e.calls[len(e.calls)-1] == e.at {
 		e.learner.Cut()
 	}

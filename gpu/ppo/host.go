@@ -19,6 +19,8 @@ type Host struct {
 	err   error
 	over  bool
 	rate  float32 // with AdaptiveKL, between updates too
+
+	advantage []float32 // of a step's rows
 }
 
 // Begin is Engine's.
@@ -87,6 +89,18 @@ func (h *Host) Aim(newLogProb []float32) {
 	if first {
 		h.stats.ExplainedVariance = h.Targets.ExplainedVariance(&h.Samples)
 	}
+}
+
+// MomentsOf returns what the advantages of a step's rows are normalised with, if the configuration says so.
+func (h *Host) MomentsOf(rows []uint32) Moments {
+	if !h.Config.NormalizeAdvantage {
+		return Moments{}
+	}
+	h.advantage = h.advantage[:0]
+	for _, row := range rows {
+		h.advantage = append(h.advantage, h.Targets.Advantage[row])
+	}
+	return MomentsOf(h.advantage)
 }
 
 // Epoch is Engine's.

@@ -257,7 +257,7 @@ type Minibatch struct {
 	Actions   []Actions // by action
 	LogProb   []float32 // of the acting policy
 	Value     []float32 // of the acting policy
-	Advantage []float32 // normalised if the configuration says so
+	Advantage []float32
 	Return    []float32
 
 	// Of a network that keeps a state, as Dataset.Follow has them.
@@ -267,7 +267,9 @@ type Minibatch struct {
 
 // Gather copies the named rows: the one copy that a learner makes of observations. It returns the number of
 // bytes of observations that it copied.
-func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
+//
+// Advantages are as they are: see MomentsOf.
+func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, s *Samples, t *Targets, rows []uint32) int {
 	m.Rows = len(rows)
 	obs := n.Obs()
 	m.Obs = sized(m.Obs, m.Rows*obs)
@@ -292,18 +294,22 @@ func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *S
 		m.Prev, m.State = sized(m.Prev, m.Rows), sized(m.State, m.Rows*n.State())
 		d.Follow(n, rows, m.Prev, m.State)
 	}
-	if c.NormalizeAdvantage {
-		NormalizeAdvantage(m.Advantage)
-	}
 	return 4 * m.Rows * obs
 }
 
 // NormalizeAdvantage subtracts the mean and divides by the sample standard deviation plus 1e-8. A single element
 // is left as it is.
-func NormalizeAdvantage(advantage []float32) {
+func NormalizeAdvantage(advantage []float32) { MomentsOf(advantage).Normalize(advantage) }
+
+// Moments are what the advantages of a minibatch are normalised with: their mean, and the factor of their distances from it. The zero
+// Moments leave them as they are.
+type Moments struct{ mean, scale float64 }
+
+// MomentsOf returns the moments of advantages; of a single one the zero Moments.
+func MomentsOf(advantage []float32) Moments {
 	n := float64(len(advantage))
 	if n < 2 {
-		return
+		return Moments{}
 	}
 	var sum, squares float64
 	for _, a := range advantage {
@@ -313,9 +319,16 @@ func NormalizeAdvantage(advantage []float32) {
 	for _, a := range advantage {
 		squares += (float64(a) - mean) * (float64(a) - mean)
 	}
-	scale := 1 / (math.Sqrt(squares/(n-1)) + 1e-8)
+	return Moments{mean, 1 / (math.Sqrt(squares/(n-1)) + 1e-8)}
+}
+
+// Normalize applies the moments.
+func (m Moments) Normalize(advantage []float32) {
+	if m == (Moments{}) {
+		return
+	}
 	for i, a := range advantage {
-		advantage[i] = float32((float64(a) - mean) * scale)
+		advantage[i] = float32((float64(a) - m.mean) * m.scale)
 	}
 }
 

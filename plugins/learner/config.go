@@ -85,6 +85,7 @@ func (c *config) validate() error {
 	between("clip", c.Clip, 1e-6, 10)
 	between("epochs", float64(c.Epochs), 1, 1000)
 	between("minibatch", float64(c.Minibatch), 1, 1<<24)
+	between("accumulate", float64(c.Accumulate), 1, ppo.MaxAccumulate)
 	between("entropy_coef", c.EntropyCoef, 0, 10)
 	between("value_coef", c.ValueCoef, 0, 100)
 	between("value_clip", c.ValueClip, 0, 1e6)

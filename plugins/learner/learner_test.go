@@ -53,8 +53,8 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		}
 	}
 	err := New().Configure(func(into any) error { *into.(*config) = config{}; return nil })
-	if n := strings.Count(err.Error(), "\n") + 1; n != 9 {
-		t.Errorf("an empty table gives %d lines, want all 9 that are wrong with it:\n%v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 10 {
+		t.Errorf("an empty table gives %d lines, want all 10 that are wrong with it:\n%v", n, err)
 	}
 }
 

@@ -69,6 +69,7 @@ func (s *suite) run(t *testing.T) {
 	t.Run("V-trace equals the reference", s.vtrace)
 	t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
 	t.Run("invalid rows enter nothing", s.invalidRows)
+	t.Run("a step on several minibatches is that on one", s.accumulates)
 	t.Run("parts of blocks are learned from like blocks without the other rows", s.parts)
 	t.Run("S19 gradients go back to the first row of a chunk", func(t *testing.T) { chunks(t, s) })
 	t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)

@@ -158,7 +158,8 @@ func (r *Reference) whole(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
 	if r.Graph.Network.Chunk > 0 {
 		rows = r.Samples.Chunked
 	}
-	r.batch.Gather(d, &r.Graph.Network, &r.Config, &r.Samples, &r.Targets, rows)
+	r.batch.Gather(d, &r.Graph.Network, &r.Samples, &r.Targets, rows)
+	r.MomentsOf(rows).Normalize(r.batch.Advantage)
 	if _, err := r.Finish(); err != nil {
 		t.Fatal(err)
 	}

@@ -106,11 +106,13 @@ func (r *Reference) follow(d *policy.Dataset, rows []uint32) {
 }
 
 // Step is ppo.Engine's.
-func (r *Reference) Step(lo, hi int) {
+func (r *Reference) Step(lo int, ends []int) {
 	if r.Over() {
 		return
 	}
-	r.batch.Gather(r.Dataset, &r.Graph.Network, &r.Config, &r.Samples, &r.Targets, r.Rows[lo:hi])
+	hi := ends[len(ends)-1]
+	r.batch.Gather(r.Dataset, &r.Graph.Network, &r.Samples, &r.Targets, r.Rows[lo:hi])
+	r.MomentsOf(r.Rows[lo:hi]).Normalize(r.batch.Advantage)
 	sums := r.Gradient(&r.batch, r.Rates)
 	norms := ppo.ClipGrad(&r.Config, r.Graph.Network.Params(), r.Graph.Grad)
 	r.steps++
