@@ -82,6 +82,7 @@ var elsewhere = map[string][]Key{
 	"minibatch_rows":               {{Name: "minibatch", Table: learner}},
 	"num_minibatches":              {{Name: "minibatch", Table: learner, Note: rowsNote}},
 	"n_minibatches":                {{Name: "minibatch", Table: learner, Note: rowsNote}},
+	"gradient_accumulation_steps":  {{Name: "accumulate", Table: learner}},
 	"num_batches_per_epoch":        {{Name: "dataset_rows", Table: batcher, Note: datasetNote}},
 	"ent_coef":                     {{Name: "entropy_coef", Table: learner}},
 	"entropy_coeff":                {{Name: "entropy_coef", Table: learner}},

@@ -24,8 +24,8 @@ type rig struct {
 	schema   *trajectory.Schema
 	blocks   *bus.Signal
 	weights  *bus.Signal
-	index    []uint64      // of the datasets
-	datasets [][]int       // sequence numbers of their blocks
+	index    []uint64 // of the datasets
+	datasets [][]int  // sequence numbers of their blocks
 	parts    [][]trajectory.Part
 	leases   []arena.Lease // of the datasets
 }
