@@ -79,6 +79,7 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	for _, x := range a.members {
 		x.joining.Store(nil)
 	}
+	p.running.place(a)
 	return a.connect()
 }
 
@@ -107,7 +108,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 // hostOf makes the host of an instance, without the Receiver, and without an ID if it will get the next free one.
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	return &component.Host{
-		Name: at.name, ID: at.id, Index: index, Count: of.Count,
+		Name: at.name, ID: at.id, Index: index, Count: of.Count, Place: x.view().graph.PlaceOf(of),
 		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.running.again, Task: at.task, Inherited: at.inherited,
 			Abrupt: at.abrupt, Published: at.published},
 		Run: x.view().run, Arenas: p.running.arenas, Stats: p.running.stats,

@@ -208,6 +208,7 @@ func (t *Transition) install(o *Outcome) {
 		s.x.live.went(s)
 	}
 	p.running.state.Store(t.next)
+	p.running.place(t.next)
 	p.still.excuse()
 	p.taps.follow(t.next)
 	p.running.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))

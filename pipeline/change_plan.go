@@ -179,7 +179,7 @@ func (p *plan) planWires(before *assembly, next *graph.Graph) {
 		w := wirePlan{wire: &next.Wires[i]}
 		if w.old = before.wire(w.wire); w.old != nil {
 			o := w.old.wire
-			w.same = o.Mode == w.wire.Mode && o.Depth == w.wire.Depth && o.OnFull == w.wire.OnFull && slices.Equal(o.Write, w.wire.Write)
+			w.same = o.Mode == w.wire.Mode && o.Depth == w.wire.Depth && o.OnFull == w.wire.OnFull && slices.Equal(o.Write, w.wire.Write) && o.Paired == w.wire.Paired
 		}
 		p.wires = append(p.wires, w)
 	}

@@ -82,7 +82,7 @@ func (a *assembly) owing(asks *member, o *component.Owed) (list []debt) {
 		}
 		for k := range a.members {
 			m := &a.members[k]
-			if m.of.Name == w.To && (o.Policies == "" || slices.Contains(strings.Fields(o.Policies), m.of.Policy)) {
+			if m.of.Name == w.To && (!w.Paired || m.index == asks.index) && (o.Policies == "" || slices.Contains(strings.Fields(o.Policies), m.of.Policy)) {
 				list = append(list, debt{by: m, wire: w, to: asks.name})
 			}
 		}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
@@ -21,7 +22,7 @@ func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (needs []fit
 		err = checkStored(g)
 	}
 	needs = fit.Of(g, set.Plugins(), set.Policies).Forecast()
-	return needs, append(warnings, g.Computable(parts, graph.CodeNoDevice)...), errors.Join(err, cache.Close())
+	return needs, slices.Concat(warnings, g.Computable(parts, graph.CodeNoDevice), g.Placed(graph.CodeNoPlace)), errors.Join(err, cache.Close())
 }
 
 // load loads what a graph names, and then checks whether all of it fits together.

@@ -87,7 +87,7 @@ func TestErrors_EveryCodeHasAGoldenFile(t *testing.T) {
 		files = append(files, more...)
 	}
 	// Of machines, of runs and of programs that compute policies, not of files: tests of graph, pipeline and cmd/rlhost show them.
-	shown := map[string]bool{graph.CodeDevice: true, graph.CodeNoDevice: true, "E086": true, "W115": true}
+	shown := map[string]bool{graph.CodeDevice: true, graph.CodeNoDevice: true, graph.CodeNoPlace: true, "E086": true, "W115": true}
 	goldenFiles, _ := filepath.Glob("testdata/errors/*.txtar")
 	for _, file := range goldenFiles {
 		text, err := os.ReadFile(file)

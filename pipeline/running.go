@@ -313,6 +313,20 @@ func (r *running) heldBy(holder int) func(fn func(a *arena.Arena, h hostabi.Hand
 	}
 }
 
+// place gives the event loops of an assembly the processors that its graph says.
+func (r *running) place(a *assembly) {
+	cores := map[string]string{}
+	for i := range a.members {
+		m := &a.members[i]
+		if at := a.graph.PlaceOf(m.of); at.Cores != "" && m.of.Runtime != graph.RuntimeProcess {
+			cores[m.loop.Name()] = at.Cores
+		}
+	}
+	r.loops.Place(func(loop string) string { return cores[loop] }, func(loop string, err error) {
+		r.log.Warn("an event loop runs on any processor, not on its own", "loop", loop, "err", err)
+	})
+}
+
 // room returns the lowest index from which n environments fit between all running and planned ones.
 func (r *running) room(n int, except *instance) int {
 	first := 0

@@ -60,11 +60,16 @@ func (s *statusSnapshot) describe(i int) control.ComponentStatus {
 		Queued: x.Queued, Depth: x.Depth, IdleSecs: s.At.Sub(x.TookAt).Seconds(), WaitsFor: s.WaitsFor(x),
 		Version: m.version(s.of.graph), Note: s.Note(x),
 	}
+	if group := s.of.graph.GroupOfComponent(m.of.Name); group != nil {
+		d.Group = group.Name
+	}
+	d.Placed = control.Placed(s.of.graph.PlaceOf(m.of))
 	_, d.Unit = m.done(0)
 	if v := m.live.runs(); v != nil && m.of.Runtime == graph.RuntimeBuiltin {
 		d.Runtime = runtimeWasm
 		if v.Table.Isolated() {
 			d.Runtime = graph.RuntimeProcess
+			d.Envs = control.Placed(v.Table.PlaceOf())
 		}
 	}
 	switch {

@@ -76,7 +76,7 @@ func (l *pairing) leads(w *graph.Wire) bool {
 	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }
 
-// pairsOf returns the instances that a wire connects. In mode queue the receiving instances share the messages, and so they do where
+// pairsOf returns the instances that a wire connects: all of one component to all of the other, or each to the one of its number. In mode queue the receiving instances share the messages, and so they do where
 // all policies that act get them; else each gets its own.
 func pairsOf(w *graph.Wire, members []member) []pairing {
 	var list []pairing
@@ -85,7 +85,7 @@ func pairsOf(w *graph.Wire, members []member) []pairing {
 			continue
 		}
 		for _, to := range members {
-			if to.of.Name == w.To {
+			if to.of.Name == w.To && (!w.Paired || from.index == to.index) {
 				list = append(list, pairing{from: from.instance, to: to.instance, share: shareOf(w, &from, &to)})
 			}
 		}

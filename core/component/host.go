@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/place"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -21,10 +22,11 @@ import (
 
 // Host is the host's side of one component. Its fields are set before Start and not changed afterwards.
 type Host struct {
-	Name  string // component[i] where the component has several instances, else component
-	ID    uint16 // Message.Sender of its messages
-	Index int    // which instance
-	Count int    // how many instances
+	Name  string      // component[i] where the component has several instances, else component
+	ID    uint16      // Message.Sender of its messages
+	Index int         // which instance
+	Count int         // how many instances
+	Place place.Place // of its process, where it has one
 	Succession
 
 	Run      *Run

@@ -78,6 +78,16 @@ type ComponentStatus struct {
 	IdleSecs float64  `json:"idle_seconds"`       // since it last took a message
 	WaitsFor string   `json:"waits_for,omitempty"`
 	Note     string   `json:"note,omitempty"`
+	Group    string   `json:"group,omitempty"` // that it is placed and counted with
+	Placed   Placed   `json:"placed,omitzero"`
+	Envs     Placed   `json:"environments_placed,omitzero"` // the processes of its environments
+}
+
+// Placed is where something runs on its machine; zero values are as the system likes.
+type Placed struct {
+	Cores   string `json:"cores,omitempty"`
+	Nice    int    `json:"nice,omitempty"`
+	Threads int    `json:"threads,omitempty"`
 }
 
 // Version names a running version.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/core/place"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -22,19 +23,29 @@ type Source struct {
 	Name string `json:"name"` // of the environment, or of who runs it; for messages
 
 	// Use is the name@version of a built-in environment, the path of a module, or a native plugin's name of an environment.
-	Use     string            `toml:"use" json:"use" doc:"Environment: NAME@VERSION of a built-in one, the path of a module, or PLUGIN:ENVIRONMENT." default:"required"`
-	Runtime string            `toml:"runtime" json:"-" doc:"Where the environments of a module run." range:"host, process"`
-	Workers int               `toml:"workers" json:"-" doc:"Processes for each batch of environments that run in processes." range:"1 or more"`
-	Threads int               `toml:"threads" json:"threads,omitempty" doc:"Threads of a process that step environments of Python side by side, for environments that wait in their steps." range:"1 to 256"`
-	Args    map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
-	Limits  `toml:"limits"`
-	Grants  []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock"`
-	Data    string   `toml:"data" json:"data,omitempty" doc:"Folder that a module may read, as /data; nothing can be written there."`
+	Use     string `toml:"use" json:"use" doc:"Environment: NAME@VERSION of a built-in one, the path of a module, or PLUGIN:ENVIRONMENT." default:"required"`
+	Runtime string `toml:"runtime" json:"-" doc:"Where the environments of a module run." range:"host, process"`
+	Workers int    `toml:"workers" json:"-" doc:"Processes for each batch of environments that run in processes." range:"1 or more"`
+	Threads int    `toml:"threads" json:"threads,omitempty" doc:"Threads of a process that step environments of Python side by side, for environments that wait in their steps." range:"1 to 256"`
+	// Cores, Nice and LibraryThreads are the place of the processes; see Place.
+	Cores          string `toml:"cores" json:"-" doc:"Processors that the processes run on, such as \"0-3,6\"; empty = any."`
+	Nice           int    `toml:"nice" json:"-" doc:"How far the processes stand back for others: 19 = furthest, below 0 = go before them." range:"-20 to 19"`
+	LibraryThreads int    `toml:"library_threads" json:"-" doc:"Threads of the numeric libraries in each process: OpenMP, OpenBLAS, MKL, PyTorch; 0 = as they like." range:"1 to 1024"`
+
+	Args   map[string]string `toml:"args" json:"args" doc:"Arguments of the environment, by name; see [environments](environments.md)." type:"table"`
+	Limits `toml:"limits"`
+	Grants []string `toml:"grants" json:"grants" doc:"Imports and capabilities that a module may use." range:"log, metric, clock"`
+	Data   string   `toml:"data" json:"data,omitempty" doc:"Folder that a module may read, as /data; nothing can be written there."`
 	// Folder is the content of Data, where that has been read already; see ReadData.
 	Folder *files.Folder `json:"-"`
 	SHA256 string        `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
 	// Wrap lists the wrappers around the environments, the innermost first.
 	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty" doc:"[Wrappers](environments.md#wrappers) around the environment, the innermost first."`
+}
+
+// Place returns where processes of the environments run.
+func (s *Source) Place() place.Place {
+	return place.Place{Cores: s.Cores, Nice: s.Nice, Threads: s.LibraryThreads}
 }
 
 // Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.

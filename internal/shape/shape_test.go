@@ -82,7 +82,7 @@ cmd/...:                any
 // order says which way imports go within core and pipeline, lowest first: a package imports packages in lines before its own.
 const order = `
 core/names
-core/shm core/stat core/files core/table core/ipc core/objects/wire
+core/shm core/place core/stat core/files core/table core/ipc core/objects/wire
 core/internal/...
 core/ring core/queue core/arena core/loop
 core/bus core/link/...
@@ -100,7 +100,7 @@ pipeline/session pipeline/bench
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm core/ipc plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
+golang.org/x/sys/unix:          core/shm core/place core/ipc plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm/internal/codecache
 golang.org/x/term:              cmd/rlhost
 github.com/nats-io:             core/cluster

@@ -240,7 +240,7 @@ func (k *actingChecker) behind(x *Component, payload string) (list []*Wire) {
 // Shared reports whether the instances of a component share the messages of a wire to it although other components get them
 // too: where several policies act, each message goes to one instance of each policy.
 func Shared(w *Wire, from, to *Component) bool {
-	return w.Mode == bus.All && to.Count > 1 && len(from.Flow.Acting()) > 1 && (w.Payload == component.PayloadRequest || w.Payload == component.PayloadTrajectory) &&
+	return w.Mode == bus.All && to.Count > 1 && !w.Paired && len(from.Flow.Acting()) > 1 && (w.Payload == component.PayloadRequest || w.Payload == component.PayloadTrajectory) &&
 		to.Policy != ""
 }
 
@@ -254,7 +254,7 @@ func (k *actingChecker) sharing(w *Wire, to *Component, acting []string) {
 	case w.Mode == bus.Queue && others:
 		k.check.Add(codeActing, w.SlotAt, `write mode = "all"`,
 			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
-	case w.Mode != bus.Queue && to.Count > 1 && !Shared(w, k.check.graph.Component(w.From), to):
+	case w.Mode != bus.Queue && to.Count > 1 && !w.Paired && !Shared(w, k.check.graph.Component(w.From), to):
 		at := to.policyAt()
 		if n := to.key("count"); n != nil {
 			at = n.val

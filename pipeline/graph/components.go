@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/place"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -18,6 +19,7 @@ type componentFile struct {
 	Runtime string `toml:"runtime" doc:"Where it runs." range:"builtin, process, wasm"`
 	Plugin  string `toml:"plugin" doc:"[plugin] table of the program that has it."`
 	Swap    string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
+	place.Place
 }
 
 func componentDefaults() componentFile {
@@ -58,7 +60,7 @@ func (k *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	f := componentDefaults()
 	d := &tableDecoder{report: &k.Report, n: n.only(ownKeys), path: path}
 	d.decode(&f) // errors have been noted
-	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
+	x.Kind, x.Count, x.Loop, x.Runtime, x.Place = f.Kind, f.Count, f.Loop, f.Runtime, f.Place
 	x.Swap = k.swapRule(n, f.Swap)
 	(&placer{k}).place(n, &x)
 	k.checkOwn(n, path, &f)
@@ -66,6 +68,7 @@ func (k *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	if maker == nil {
 		return x, false
 	}
+	(&placeReader{k}).own(n, &x)
 	if x.Plugin != "" || x.Module != nil {
 		x.maker = maker
 	}
@@ -141,6 +144,7 @@ func (k *checker) pluginTables() {
 		p.Table.SHA256 = strings.ToLower(p.Table.SHA256)
 		k.checkSHA(n, p.Table.SHA256)
 		k.atLeast(n, "max_restarts", p.Table.MaxRestarts, 0)
+		(&placeReader{k}).place(n, "plugin."+name, &p.Table.Place)
 		switch path := n.at("path"); {
 		case path == nil:
 			k.Add("E004", n.key, `name the program: path = "./`+name+`"`, "`path` is missing in [plugin.%s]", name)

@@ -11,7 +11,7 @@ const Runner = "runner"
 
 // TableChange is how a table of the file differs in the next graph.
 type TableChange struct {
-	What string // run, limit, or rule for a table that says whether something may be swapped
+	What string // run, limit, place of an event loop, or rule for a table that says whether something may be swapped
 	Name string
 	Text string // the keys: "learning_rate 0.0015 → 0.0003"
 }
@@ -37,6 +37,9 @@ func (g *Graph) TableChanges(next *Graph) []TableChange {
 		x := &next.Components[i]
 		if was := g.Component(x.Name); was != nil {
 			note("rule", x.Name, ruleLines(was.Swap), ruleLines(x.Swap))
+			if changed := g.placeChanges(next, was, x); len(changed) > 0 && x.Runtime != RuntimeProcess {
+				list = append(list, TableChange{"place", x.Name, strings.Join(changed, ", ")})
+			}
 		}
 	}
 	return list
@@ -65,6 +68,9 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 		if a.Digest != b.Digest {
 			why = append(why, "its program has changed")
 		}
+	}
+	if of.Runtime == RuntimeProcess {
+		why = append(why, g.placeChanges(next, was, of)...)
 	}
 	why = append(why, moduleReasons(was.Module, of.Module)...)
 	if was.Policy == of.Policy && of.Policy != "" {

@@ -75,9 +75,13 @@ func writeLines(b *strings.Builder, lines []keyValue) {
 	}
 }
 
-// lines returns the keys of a component with all defaults.
-func (x *Component) lines() []keyValue {
-	lines := []keyValue{{Key: "kind", Value: quote(x.Kind)}, {Key: "count", Value: strconv.Itoa(x.Count)}, {Key: "loop", Value: quote(x.Loop)}}
+// lines returns the keys of a component with all defaults. The count of a component that its group counts is its group's.
+func (x *Component) lines(counted bool) []keyValue {
+	lines := []keyValue{{Key: "kind", Value: quote(x.Kind)}}
+	if !counted {
+		lines = append(lines, keyValue{Key: "count", Value: strconv.Itoa(x.Count)})
+	}
+	lines = append(lines, keyValue{Key: "loop", Value: quote(x.Loop)})
 	if x.Plugin != "" && !x.implied {
 		lines = append(lines, keyValue{Key: "plugin", Value: quote(x.Plugin)})
 	} else if !x.implied && (x.Runtime != RuntimeBuiltin || x.stays) {
@@ -87,6 +91,7 @@ func (x *Component) lines() []keyValue {
 		lines = append(lines, x.Module.lines()...)
 	}
 	lines = append(lines, keyValue{Key: "swap", Value: quote(string(x.Swap))})
+	lines = append(lines, encodeStruct(reflect.ValueOf(x.Place))...)
 	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 
@@ -168,7 +173,12 @@ func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
 	for _, p := range g.Policies {
 		fn("policy."+quoteKey(p.Name), p.lines())
 	}
+	for i := range g.Groups {
+		fn("group."+g.Groups[i].Name, g.Groups[i].lines())
+	}
 	for i := range g.Components {
-		fn("component."+g.Components[i].Name, g.Components[i].lines())
+		x := &g.Components[i]
+		group := g.GroupOfComponent(x.Name)
+		fn("component."+x.Name, x.lines(group != nil && group.Count > 0))
 	}
 }

@@ -108,7 +108,7 @@ func (k *flowChecker) fill() {
 	for i := range k.check.graph.Components {
 		x := &k.check.graph.Components[i]
 		producers := k.producers(x)
-		n, rows := x.table.at(datasetRowsKey), k.circulating(producers)
+		n, rows := x.table.at(datasetRowsKey), k.circulating(producers, x)
 		if x.Flow.DatasetRows == 0 || rows == 0 || rows == x.Flow.DatasetRows || k.writtenOut(n) {
 			continue
 		}
@@ -127,11 +127,15 @@ func (k *flowChecker) writtenOut(n *node) bool {
 	return order < firstPreset && (order == setOrder || !k.check.expanded)
 }
 
-// circulating is how many rows the blocks in circulation hold.
-func (k *flowChecker) circulating(producers []*Component) int {
+// circulating is how many rows the blocks in circulation hold for one component, or for one instance of it that is paired with its producers'.
+func (k *flowChecker) circulating(producers []*Component, x *Component) int {
 	rows := 0
 	for _, from := range producers {
-		rows += from.Count * k.blocks(from) * from.Flow.BlockRows
+		instances := from.Count
+		if k.paired(from, x) {
+			instances = 1
+		}
+		rows += instances * k.blocks(from) * from.Flow.BlockRows
 	}
 	return rows
 }
@@ -139,7 +143,7 @@ func (k *flowChecker) circulating(producers []*Component) int {
 // starving checks that the blocks in circulation can make the datasets that a component gathers.
 func (k *flowChecker) starving(x *Component) {
 	producers := k.producers(x)
-	want, rows := x.Flow.DatasetRows, k.circulating(producers)
+	want, rows := x.Flow.DatasetRows, k.circulating(producers, x)
 	if rows == 0 {
 		return
 	}
@@ -160,7 +164,11 @@ func (k *flowChecker) starving(x *Component) {
 		}
 	}
 	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
-	most := (rows + (x.Count-1)*largest) / x.Count / whole * whole
+	sharing := x.Count
+	if !slices.ContainsFunc(producers, func(from *Component) bool { return !k.paired(from, x) }) {
+		sharing = 1
+	}
+	most := (rows + (sharing-1)*largest) / sharing / whole * whole
 	help := use(min((want+whole-1)/whole*whole, most))
 	if most == 0 {
 		help = "let more blocks circulate: `blocks` of the rollouts"
@@ -255,6 +263,11 @@ func (k *flowChecker) producers(x *Component) []*Component {
 		}
 	}
 	return list
+}
+
+// paired reports whether each instance of a component gets the blocks of one instance of another alone.
+func (k *flowChecker) paired(from, to *Component) bool {
+	return slices.ContainsFunc(k.check.graph.Wires, func(w Wire) bool { return w.Paired && w.From == from.Name && w.To == to.Name })
 }
 
 // shallow checks that a wire has room for all blocks that can be on it, so that senders only ever wait for
@@ -407,15 +420,24 @@ func (k *checker) placeOnLoops() {
 	}
 }
 
+// ownLoop is the loop of a component, or of each of its instances if a group counts them.
+func (g *Graph) ownLoop(x *Component) string {
+	if group := g.GroupOfComponent(x.Name); group != nil && group.Count > 0 {
+		return x.Name + indexSuffix
+	}
+	return x.Name
+}
+
 func (g *Graph) defaultLoop(x *Component) string {
 	for _, w := range g.Wires {
 		if w.Mode != bus.Reply || w.From != x.Name || w.To == x.Name {
 			continue
 		}
-		if asker := g.Component(w.To); asker.Loop != "" {
+		asker := g.Component(w.To)
+		if asker.Loop != "" {
 			return asker.Loop
 		}
-		return w.To
+		return g.ownLoop(asker)
 	}
-	return x.Name
+	return g.ownLoop(x)
 }

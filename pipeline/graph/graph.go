@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/place"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -23,6 +24,7 @@ type Graph struct {
 	Policies    []Policy
 	Plugins     []*Plugin
 	Components  []Component
+	Groups      []Group
 	Wires       []Wire
 	Warnings    Problems // of the file that it was read from
 
@@ -167,6 +169,7 @@ type PluginTable struct {
 	Stall         time.Duration `toml:"stall" doc:"Longest time without progress while work waits; 0 = any."`
 	Snapshot      time.Duration `toml:"snapshot" doc:"Age of the newest state that a restarted component continues from; 0 = none."`
 	Memory        int64         `toml:"memory,bytes" doc:"Most memory of arenas that an instance may ask for."`
+	place.Place
 }
 
 // DefaultPlugin returns a table with the defaults of [plugin.NAME].
@@ -258,7 +261,8 @@ type Component struct {
 	Plugin   string  // plugin that it is a component of; empty: of this program, or of Module
 	Module   *Module // that it is made from where Runtime is wasm, else nil
 	Swap     SwapRule
-	Loop     string // event loop of its instances; "[i]" at its end means the instance's index
+	Loop     string      // event loop of its instances; "[i]" at its end means the instance's index
+	Place    place.Place // as its table says; see Graph.PlaceOf
 	Manifest component.Manifest
 	Flow     component.Flow           // zero if the kind has none
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
@@ -299,7 +303,7 @@ type Module struct {
 }
 
 // ownKeys are the keys of a component's table that belong to the pipeline.
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap", "cores", "nice", "threads"}
 
 // moduleKeys are the keys of a component's table that belong to its module.
 var moduleKeys = []string{"use", "grants", "limits", "data", "sha256", "max_restarts", "restart_window"}
@@ -326,6 +330,9 @@ type Wire struct {
 	// Answer is how long an answer to a message of the wire may take, 0 for ever; 0 too where the messages are no requests.
 	Answer time.Duration
 	Write  []string // columns that the receiver may write in blocks of the messages, sorted
+
+	// Paired: each instance sends to the one of the same number alone, because both components are in a group that counts them.
+	Paired bool
 
 	SlotAt                     Span // where the slot is named
 	signalAt, depthAt, writeAt Span

@@ -48,9 +48,11 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.pluginTables()
 	(&envReader{c}).envTables()
 	c.policyTables()
+	(&placeReader{c}).groupTables()
 	c.componentTables()
 	(&scheduler{c}).outlasted()
 	(&wireReader{c}).wireTables()
+	(&placeReader{c}).wires()
 	(&actingChecker{check: c, gathering: map[string]bool{}}).acting()
 	if !c.failed(0) {
 		(&flowChecker{c}).flow()
@@ -66,6 +68,11 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 		return nil, c.Sorted()
 	}
 	c.placeOnLoops()
+	(&placeReader{c}).loops()
+	(&placeReader{c}).slow()
+	if c.failed(0) {
+		return nil, c.Sorted()
+	}
 	return c.graph, c.Sorted()
 }
 

@@ -43,6 +43,7 @@ func (p *Parts) Describe() []TableDescription {
 		list = append(list, TableDescription{Header: "[policy.NAME]", Path: "policy.main",
 			About: "A policy: the network, its inputs and how it draws actions.", Keys: slices.Concat(describePolicy(), describeDecoded(p.CheckPolicy))})
 	}
+	var group groupFile
 	c, m := componentDefaults(), defaultModule()
 	list = append(list,
 		TableDescription{Header: "[component.NAME]", Path: "component.rollout", About: "A component. These keys are for every kind.", Keys: table.Describe(&c)},
@@ -54,6 +55,7 @@ func (p *Parts) Describe() []TableDescription {
 	}
 	return append(list,
 		TableDescription{Header: "[[wire]]", Path: "wire", About: "A wire from a signal to a slot.", Keys: table.Describe(&wireFile{})},
+		TableDescription{Header: "[group.NAME]", Path: "group.NAME", About: "Components that are placed and counted together.", Keys: table.Describe(&group)},
 		TableDescription{Header: "[plugin.NAME]", Path: "plugin.NAME", About: "A program with components or environments of your own.", Keys: table.Describe(&plugin)},
 		TableDescription{Header: "[swap]", Path: "swap", About: "How changes to the running job are tried and take effect.", Keys: table.Describe(&swap)},
 		TableDescription{Header: "[sweep]", Path: "sweep", About: "What `rlhost sweep` searches, and how. `rlhost train` does not read it.", Keys: table.Describe(&sweep)},

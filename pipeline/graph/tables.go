@@ -116,14 +116,15 @@ func (r *envReader) envTables() {
 		f := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
 		d := (&tableDecoder{report: &r.check.Report, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // errors have been noted
+		_, _, native := SplitUse(f.Use)
 		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
-			_, _, native := SplitUse(f.Use)
 			r.check.flatten(a, "env."+name+".args", "", native, f.Args)
 		}
 		r.checkUse(n, name, f.Use)
 		r.check.checkSHA(n, f.SHA256)
 		r.checkRuntime(n, &f)
+		(&placeReader{r.check}).env(n, name, &f, native || f.Runtime == env.InProcess)
 		r.checkWrappers(n, name)
 		e := Env{Name: name, Swap: r.check.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
 		f.SHA256 = strings.ToLower(f.SHA256)

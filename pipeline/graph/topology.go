@@ -31,10 +31,13 @@ func (g *Graph) Readers(from, signal string) int {
 	n := 0
 	for i := range g.Wires {
 		if w := &g.Wires[i]; w.From == from && w.Signal == signal {
-			to := g.Component(w.To)
-			n += to.Count * (1 + w.Depth)
+			to, instances := g.Component(w.To), g.Component(w.To).Count
+			if w.Paired {
+				instances = 1
+			}
+			n += instances * (1 + w.Depth)
 			if to.Runtime == RuntimeProcess {
-				n += 2 * to.Count // one is in transit to the process, one is kept for its successor
+				n += 2 * instances // one is in transit to the process, one is kept for its successor
 			}
 		}
 	}
@@ -78,6 +81,9 @@ func (g *Graph) Written(name string) []string {
 // Way describes how a wire carries messages.
 func (w *Wire) Way() string {
 	way := fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull)
+	if w.Paired {
+		way += ", one to one"
+	}
 	if len(w.Write) > 0 {
 		way += ", write " + strings.Join(w.Write, " ")
 	}

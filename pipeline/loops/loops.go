@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/place"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // ErrEnded is returned by everything that can only be done during the run.
@@ -18,6 +20,7 @@ type Loop struct {
 	*loop.Loop
 	Own       *loop.Receiver // for the pipeline's own work there
 	instances int            // that live on it; guarded by Set.mu
+	cores     string         // that it runs on; guarded by Set.mu
 	ended     chan struct{}  // closed when Run has returned, or will not be called
 	once      sync.Once
 }
@@ -77,7 +80,8 @@ type Set struct {
 
 	mu   sync.Mutex
 	list []*Loop
-	work *work // how they are run; nil before that
+	work *work       // how they are run; nil before that
+	all  place.Cores // that the program may use
 }
 
 // Join returns the loop of that name for one more instance, and makes it on first use.
@@ -94,6 +98,45 @@ func (s *Set) Join(name string) *Loop {
 	s.list = append(s.list, l)
 	s.start(l)
 	return l
+}
+
+// Place gives each loop for which cores names processors a thread of its own that runs on these alone, and lets the others run anywhere. A
+// loop that cannot have them runs anywhere, and failed is called on it. It must not be called on a loop.
+func (s *Set) Place(cores func(loop string) string, failed func(loop string, err error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.list {
+		was := l.cores
+		if l.cores = cores(l.Name()); l.cores == was {
+			continue
+		}
+		if s.all == nil {
+			var err error
+			if s.all, err = place.Available(); err != nil {
+				l.cores = ""
+				failed(l.Name(), err)
+				continue
+			}
+		}
+		now, name := l.cores, l.Name()
+		l.Own.Control(func(*hostabi.Message) {
+			if err := s.move(was, now); err != nil {
+				failed(name, err)
+			}
+		}, hostabi.Message{})
+	}
+}
+
+// move runs on a loop whose processors change.
+func (s *Set) move(was, now string) (err error) {
+	if was != "" {
+		err = s.all.Unpin()
+	}
+	cores, wrong := place.ParseCores(now)
+	if now == "" || wrong != nil {
+		return errors.Join(err, wrong)
+	}
+	return errors.Join(err, cores.Pin())
 }
 
 // start runs a loop on a new goroutine, if loops run. The caller must hold mu.

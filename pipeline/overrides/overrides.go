@@ -20,6 +20,9 @@ var absent = map[string][]string{
 	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `data = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 
+// placing are the keys that say where something runs and not what: they stay as they are.
+var placing = []string{"cores", "nice", "library_threads"}
+
 // Back returns overrides that make a table of another graph equal to g's: section is env, component, plugin or policy. Keys that g's
 // table lacks get the value that means absence. Programs have absolute paths: the other graph may be in another folder.
 func Back(g *graph.Graph, section, name string) []string {
@@ -29,7 +32,7 @@ func Back(g *graph.Graph, section, name string) []string {
 	for _, line := range tableLines(g.Expanded(), section+"."+name) {
 		key, _, _ := strings.Cut(line, " = ")
 		seen[key] = true
-		if key == "swap" || section == "component" && slices.Contains([]string{"kind", "count", "loop"}, key) {
+		if key == "swap" || slices.Contains(placing, key) || section == "component" && slices.Contains([]string{"kind", "count", "loop"}, key) {
 			continue
 		}
 		if section == "plugin" && key == "path" {

@@ -158,7 +158,7 @@ func (ch *change) make(ctx context.Context) error {
 // trainable refuses a change to a pipeline that no training would begin with, and a change after which another policy would lead:
 // the run's checkpoints and judgements are about the present one.
 func (ch *change) trainable() error {
-	if err := ch.next.Computable(ch.job.Parts, graph.CodeDevice).Err(); err != nil {
+	if err := ch.next.Unplaceable(ch.job.Parts).Err(); err != nil {
 		return err
 	}
 	if ch.job.Policy == "" {

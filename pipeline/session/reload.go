@@ -63,6 +63,13 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 	began := time.Now()
 	var sets []string
 	for _, name := range slices.Sorted(maps.Keys(q.Components)) {
+		if group := c.job.Pipeline.Graph().Group(name); group != nil {
+			if err := c.job.scalable(group); err != nil {
+				return nil, err
+			}
+			sets = append(sets, fmt.Sprintf("group.%s.count=%d", name, q.Components[name]))
+			continue
+		}
 		scaled, err := c.job.named(name)
 		if err != nil {
 			return nil, err
@@ -70,12 +77,32 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 		if scaled.Swap == graph.SwapNever {
 			return nil, forbidden("component", name)
 		}
+		if group := c.job.Pipeline.Graph().GroupOfComponent(scaled.Name); group != nil && group.Count > 0 {
+			e := bad("%s is counted with its group %s", scaled.Name, group.Name)
+			e.Help = fmt.Sprintf("rlhost scale %s=%d", group.Name, q.Components[name])
+			return nil, e
+		}
 		sets = append(sets, fmt.Sprintf("component.%s.count=%d", name, q.Components[name]))
 	}
 	if err := x.aimAt(sets...); err != nil {
 		return nil, err
 	}
 	return x.reloadReply(x.run(ctx), began)
+}
+
+// scalable refuses to scale a group that does not count its members, or whose members may not be changed.
+func (l *live) scalable(g *graph.Group) error {
+	if g.Count == 0 {
+		e := bad("group %s does not count its members", g.Name)
+		e.Help = "scale them one by one: " + strings.Join(g.Components, ", ")
+		return e
+	}
+	for _, name := range g.Components {
+		if l.Pipeline.Graph().Component(name).Swap == graph.SwapNever {
+			return forbidden("component", name)
+		}
+	}
+	return nil
 }
 
 // aimFileText finds the graph that a file says, with modules that are not the running ones in the run's folder.

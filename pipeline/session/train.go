@@ -28,7 +28,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 // closes the session.
 func Begin(ctx context.Context, o Options) (*Session, error) {
 	s := newSession(o)
-	err := s.graph.Computable(o.Parts, graph.CodeDevice).Err()
+	err := s.graph.Unplaceable(o.Parts).Err()
 	if err == nil {
 		err = BuildError(Vet(ctx, s.graph, o.Parts))
 	}
@@ -49,7 +49,7 @@ func Resume(ctx context.Context, run *runs.Run, o Options) (*Session, error) {
 	s.run, s.resumed = run, true
 	err := s.resume()
 	if err == nil {
-		err = s.graph.Computable(o.Parts, graph.CodeDevice).Err()
+		err = s.graph.Unplaceable(o.Parts).Err()
 	}
 	if err == nil {
 		err = s.build(ctx)

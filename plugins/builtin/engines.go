@@ -174,7 +174,7 @@ func (e *Engines) program(t graph.PluginTable, dir string) (*spawn.Runtime, spaw
 func programOf(t graph.PluginTable, dir string) (spawn.Program, error) {
 	p := spawn.Program{
 		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.PassEnv, Start: t.Start,
-		Restarts: orNever(t.MaxRestarts), RestartWindow: orNever(t.RestartWindow), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
+		Restarts: orNever(t.MaxRestarts), RestartWindow: orNever(t.RestartWindow), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory, Place: t.Place,
 	}
 	if t.Path == "" {
 		self, err := os.Executable()
@@ -230,6 +230,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	if err != nil {
 		return nil, err
 	}
+	program.Place = t.PlaceOf()
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
 	return e.wrapped(p, cmp.Or(nativeError(err), heldToArgs(p, err, t.Args)), list)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/place"
 )
 
 // blankEnds are blanks at the ends of lines.
@@ -144,7 +145,7 @@ func alike(a, b *control.ComponentStatus) bool {
 	nameB, second := instance(b.Name)
 	sameVersion := a.Version == b.Version || a.Version != nil && b.Version != nil && *a.Version == *b.Version
 	return nameA == nameB && first >= 0 && second > first && a.Host == b.Host && a.Runtime == b.Runtime && a.State == b.State &&
-		sameVersion && a.Note == "" && b.Note == "" && a.WaitsFor == b.WaitsFor
+		sameVersion && a.Note == "" && b.Note == "" && a.WaitsFor == b.WaitsFor && a.Group == b.Group && a.Placed == b.Placed && a.Envs == b.Envs
 }
 
 // instance divides rollout[3] into its parts; the index of a name without one is -1.
@@ -180,6 +181,15 @@ func row(c *control.ComponentStatus) string {
 
 func notes(c *control.ComponentStatus) string {
 	var notes []string
+	if c.Group != "" {
+		notes = append(notes, "group "+c.Group)
+	}
+	if at := place.Place(c.Placed).String(); at != "" {
+		notes = append(notes, at)
+	}
+	if at := place.Place(c.Envs).String(); at != "" {
+		notes = append(notes, "environments: "+at)
+	}
 	if c.WaitsFor != "" {
 		notes = append(notes, "waits for "+c.WaitsFor)
 	}

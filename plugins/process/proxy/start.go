@@ -35,7 +35,9 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 // start starts the process, configures the component and starts it.
 func (l *session) start() error {
 	x := l.x
-	p, err := x.runtime.Start(x.running, x.program, spawn.StartOptions{
+	program := x.program
+	program.Place = x.h.Place.Or(program.Place)
+	p, err := x.runtime.Start(x.running, program, spawn.StartOptions{
 		Name: x.h.Name, Log: x.h.Log, Handle: l.handle, Broken: l.fault,
 		Before: func(w *spawn.Wire) error {
 			l.wire = w

@@ -16,6 +16,8 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/place"
 )
 
 // lingering is how long after a process's death its output is still read: its last lines say why it died, but a
@@ -27,7 +29,7 @@ const coreFilter = "0x31"
 
 // ground is shared by the starts of a runtime.
 type ground struct {
-	forker *forker
+	forker *forkers
 	groups *groups
 	cores  bool   // processes that die may leave core dumps
 	dir    string // for sockets
@@ -38,10 +40,11 @@ type ground struct {
 type child struct {
 	ground
 	cmd     *exec.Cmd
-	group   *os.File // the process's control group, or nil
-	mark    string   // in the environment of the program and of all that it starts
-	sockets string   // folder that the plugin's socket must be in
-	output  *output  // gets the program's output, line by line
+	group   *os.File    // the process's control group, or nil
+	mark    string      // in the environment of the program and of all that it starts
+	sockets string      // folder that the plugin's socket must be in
+	place   place.Place // where it runs
+	output  *output     // gets the program's output, line by line
 
 	hello *handshake
 	pipes [2]*os.File // read ends of standard output and error
@@ -120,19 +123,19 @@ func (c *child) start() error {
 func (c *child) startInGroup() error {
 	group := c.groups.open()
 	if group == nil {
-		return c.forker.start(c.cmd)
+		return c.forker.start(c.cmd, c.place)
 	}
 	plain, attr := *c.cmd, *c.cmd.SysProcAttr
 	attr.UseCgroupFD, attr.CgroupFD = true, int(group.Fd())
 	c.cmd.SysProcAttr = &attr
-	err := c.forker.start(c.cmd)
+	err := c.forker.start(c.cmd, c.place)
 	if err == nil {
 		c.group = group
 		return nil
 	}
 	c.groups.end(group)
 	*c.cmd = plain
-	return c.forker.start(c.cmd) // if the group was not the reason, the error is the same
+	return c.forker.start(c.cmd, c.place) // if the group was not the reason, the error is the same
 }
 
 // limit keeps shared memory out of core dumps. A process that has just died needs no limits, so errors say nothing.

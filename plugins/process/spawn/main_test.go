@@ -69,6 +69,8 @@ func playRole(role string) {
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: status.Error(codes.DeadlineExceeded, "Deadline Exceeded")})
 	case "environment":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: strings.Join(os.Environ(), "\n")}})
+	case "place":
+		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: placed()}})
 	case "talks":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: talk})
 	case "floods":

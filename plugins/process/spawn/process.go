@@ -134,6 +134,7 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 		return err
 	}
 	p.child = newChild(cmd, g, p.output)
+	p.child.place = p.Program.Place
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: native.Version, MagicCookieKey: native.CookieKey, MagicCookieValue: native.CookieValue,
@@ -212,7 +213,7 @@ func (p *Process) command(inherited []*os.File) (*exec.Cmd, error) {
 	}
 	return &exec.Cmd{
 		Path: name, Args: argv, Dir: p.Program.Dir, ExtraFiles: inherited,
-		Env: append(environment(p.Program.Env), componentKey+"="+p.component, native.TransportKey+"="+transport().Name),
+		Env: append(append(environment(p.Program.Env), p.Program.Place.Env()...), componentKey+"="+p.component, native.TransportKey+"="+transport().Name),
 	}, nil
 }
 

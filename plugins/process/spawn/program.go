@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/place"
 )
 
 // Limits that hold where a Program does not set its own.
@@ -58,8 +60,9 @@ type Program struct {
 	// Snapshot is how old the state may become that a learner continues from when its process has died: it is taken
 	// at dataset boundaries, if the last one is older. 0 = DefaultSnapshot, below 0 = take none.
 	Snapshot time.Duration
-	Memory   int64  // bytes that the arenas of one component may take together; 0 = DefaultMemory
-	Dir      string // its working folder; empty = the host's
+	Memory   int64       // bytes that the arenas of one component may take together; 0 = DefaultMemory
+	Place    place.Place // where it runs on this machine
+	Dir      string      // its working folder; empty = the host's
 }
 
 // String returns name and command line, for messages.

@@ -67,7 +67,7 @@ func New(o Options) (*Runtime, error) {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return nil, errors.Join(fmt.Errorf("close files on exec: %w", err), os.RemoveAll(r.dir))
 	}
-	r.forker, r.groups = newForker(), openGroups("/")
+	r.forker, r.groups = newForkers(), openGroups("/")
 	return r, nil
 }
 
