@@ -51,7 +51,7 @@ func (c *reloadCommand) Run(p *program) error {
 }
 
 type scaleCommand struct {
-	Components []string `arg:"" help:"COMPONENT=INSTANCES, such as rollout=4."`
+	Components []string `arg:"" help:"COMPONENT=INSTANCES or GROUP=INSTANCES, such as rollout=4."`
 	DryRun     bool     `help:"Check it, and change nothing."`
 	jobFlags
 }

@@ -188,7 +188,7 @@ type live struct {
 	Swap       swapCommand       `cmd:"" help:"Replace a component or an environment while the run continues."`
 	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
 	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`
-	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
+	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component, or of a group."`
 	Connect    connectCommand    `cmd:"" help:"Put a wire into a running job."`
 	Disconnect disconnectCommand `cmd:"" help:"Take a wire out of a running job."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,12 @@ _DATASET = struct.Struct("<QII")  # index, count, parts; then count handles, and
 _PART = struct.Struct("<IIII")  # place in the list of handles, first environment, environments, number
 _REPORTS = 128  # the most that wait for the runner
 _VERSIONS = 65_536  # the most whose optimiser steps are remembered
+
+
+def _threads() -> int:
+    """How many threads libraries may have in this process: what a pipeline says by the key threads, else 1."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return int(said) if said.isdecimal() and said != "0" else 1
 
 
 @dataclasses.dataclass
@@ -66,7 +73,7 @@ class LearnerConfig:
     adam_beta1: float = 0.9
     adam_beta2: float = 0.999
     adam_eps: float = 1e-5
-    threads: int = 1  # of the framework: small networks are fastest with one
+    threads: int = dataclasses.field(default_factory=_threads)  # of the framework: what a pipeline says, else 1, with which small networks are fastest
     device: str = "cpu"  # where PyTorch computes: cpu, cuda or cuda:N
 
     def check(self) -> None:
