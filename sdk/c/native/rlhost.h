@@ -19,9 +19,9 @@
 //
 //     cc -O2 -o plugin plugin.c sdk/c/native/*.c -lnghttp2 -lpthread
 //
-// The parts below stand alone: components (1), messages (2), arenas (3), columns (4), rings (5), and the link (6),
-// which bindings for other languages wrap; compiled with -DRLH_NO_CONTROL the library has no part 1 and needs no
-// libnghttp2.
+// The parts below stand alone: components (1), messages (2), arenas (3), columns (4), rings (5), the link (6),
+// which bindings for other languages wrap, and channels (7); compiled with -DRLH_NO_CONTROL the library has no part 1
+// and needs no libnghttp2.
 //
 // Functions that can fail return 0 or a negative RLH_ERR_ code. All of part 1 and 2 belongs to the main thread,
 // the one that called rlh_serve, unless its comment says "any thread"; arenas and rings are for any thread.
@@ -443,6 +443,38 @@ int rlh_wire_send(rlh_host *host, const char *json, size_t len, const int *fds, 
 // rlh_state_send sends a state; rlh_state_take waits for the state of a call: free() its bytes. Any thread.
 int rlh_state_send(rlh_host *host, uint64_t call, const void *bytes, size_t n);
 int rlh_state_take(rlh_host *host, uint64_t call, void **bytes, size_t *n, int64_t timeout);
+
+// ------------------------------------------------------------------------------------------ 7. channels
+
+// A channel is a queue of items with keys and weights that another process of this user serves under a name: rlhost
+// channel serve, Channel.create in Python, a component of the kind channel. Needs no rlh_host. A connection is for one
+// thread at a time.
+typedef struct rlh_channel rlh_channel;
+
+// rlh_channel_item is an item that was got. Its bytes, what was put, are valid until the connection's next get.
+typedef struct rlh_channel_item {
+    double weight;
+    const void *bytes;
+    size_t len;
+} rlh_channel_item;
+
+// rlh_channel_connect connects; SYSTEM with errno ENOENT or ECONNREFUSED where nobody serves a channel of that name.
+// rlh_channel_disconnect ends that, and nothing of the channel.
+int rlh_channel_connect(rlh_channel **channel, const char *name);
+void rlh_channel_disconnect(rlh_channel *channel);
+// rlh_channel_reason is the text of the last error.
+const char *rlh_channel_reason(const rlh_channel *channel);
+
+// rlh_channel_put adds an item at the end of a key, once there is room for it. rlh_channel_get takes the oldest of a key,
+// once there is one. Errors: TIMEOUT, CLOSED (the channel is closed, and nothing is left of the key, or its server has
+// ended), TOO_LONG, INVALID (a key of more than 1,024 bytes or of none, a weight below 0 or that is no number), REFUSED.
+int rlh_channel_put(rlh_channel *channel, const char *key, double weight, const void *bytes, size_t len, int64_t timeout);
+int rlh_channel_get(rlh_channel *channel, const char *key, rlh_channel_item *item, int64_t timeout);
+// rlh_channel_get_batch takes the oldest items of a key that weigh no more than weight together, a heavier one alone, at
+// most as many as there is room for in items, and returns how many; see docs/how-to/channels.md.
+int rlh_channel_get_batch(rlh_channel *channel, const char *key, double weight, rlh_channel_item *items, size_t most, int64_t timeout);
+// rlh_channel_close closes the channel for everybody: puts fail, and so do gets once nothing is left.
+int rlh_channel_close(rlh_channel *channel);
 
 #ifdef __cplusplus
 }
