@@ -151,8 +151,9 @@ learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn train
 
-# What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which peers installs first.
+# What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which peers installs first; and signal-slot's own tests, on ours.
 test-peers: tools peers
+	bench/python/signal_slot_tests.sh
 	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-policy && \

@@ -28,7 +28,8 @@ type Signal struct {
 	bytes []byte // of the newest value
 }
 
-// Bind returns a signal of the manifest, with the payload "value", for values of up to most bytes. Call it when the component starts.
+// Bind returns a signal of the manifest, with the payload "value", for values of up to most bytes. It has memory for 130 of them, which
+// suits wires of a depth up to 128. Call it when the component starts.
 func Bind(h component.Host, name string, most int) (*Signal, error) {
 	arena, err := h.Arena(name, blocks, component.Tensor{Name: column, DType: hostabi.U8, Shape: []int{most}})
 	return &Signal{name: h.Identity().Name + "." + name, to: h.Signal(name), arena: arena, most: most}, err
