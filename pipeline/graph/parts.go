@@ -54,6 +54,9 @@ type Parts struct {
 	// Computes returns the reason why this machine cannot compute policies by a plugin of PolicyPlugins, as a *table.Error;
 	// nil if it can. It may start the program to ask.
 	Computes func(p PluginTable, dir string) error
+	// RunText returns the pipeline of a run that Graph.Stored has found at path, or whose name is from, in the folder of runs dir; nil:
+	// nothing is taken from runs but weights.
+	RunText func(dir, path, from string) (text string, err error)
 	// Waits says which processes of plugins have not answered for a second or longer; nil where there are none. Any goroutine.
 	Waits func() []string
 	// Memory is how many bytes of shared memory a pipeline may take; 0 = all that the machine and its control group have.

@@ -17,7 +17,7 @@ import (
 // policyFile holds the keys of a policy's table that belong to the pipeline, without env.
 type policyFile struct {
 	Of       string `toml:"of" doc:"Policy of the file whose versions this one acts with: a pool of opponents."`
-	From     string `toml:"from" doc:"Run or weights file that gives the weights; this policy is not trained."`
+	From     string `toml:"from" doc:"Run or weights file that gives the weights; this policy is not trained. A run gives the keys of its policy too, such as net, where this table has none."`
 	Version  int    `toml:"version" doc:"Policy version of a fixed policy." range:"1 or more" default:""`
 	Scripted bool   `toml:"scripted" doc:"A component of yours acts for it."`
 	Group    string `toml:"group" doc:"Group of agents that it plays."`
@@ -75,6 +75,7 @@ func (k *checker) policyTable(n *node, name string) Policy {
 	if n.at("of") != nil {
 		return p
 	}
+	k.takeFromRun(n, name, p.From)
 	p.Env = k.reference(n, "env")
 	switch e := n.at("env"); {
 	case e == nil:

@@ -354,3 +354,39 @@ func dial(t *testing.T, socket string) (c *control.Client) {
 	})
 	return c
 }
+
+// A policy from a run has that run's network and inputs without saying them, keeps its own words, and needs the run no more once it has begun.
+func TestStored_ARunGivesTheNetworkToo(t *testing.T) {
+	l := newFrozenLab(t)
+	if err := l.train(2, "[policy.main]\nnet = { hidden = [3] }\nnormalize_obs = true\nshare_trunk = true\n", "run.name=other"); err != nil {
+		t.Fatal(err)
+	}
+	from := []string{`from = "other"`, `env = "cartpole"`}
+	if err := l.train(1, freezing(from...)); err != nil {
+		t.Fatalf("without a network of its own: %v", err)
+	}
+	source, w := l.frozen()
+	if want := l.learned(l.checkpoint("other", runs.Latest)); source != "other" || !same(w, want) || len(w.ObsMean) == 0 || !slices.Equal(w.ObsMean, want.ObsMean) {
+		t.Errorf("frozen is version %d from %q", w.Version, source)
+	}
+	text, err := l.run("cartpole").Pipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n[policy.old]\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, line := range []string{"hidden = [3]", "normalize_obs = true", "share_trunk = true"} {
+		if !strings.Contains(table, line) {
+			t.Errorf("the run's pipeline has\n%s\nwithout %s", table, line)
+		}
+	}
+	if err := l.train(1, freezing(append(from, "normalize_obs = false")...)); err == nil || !strings.Contains(err.Error(), "error["+policy.CodeNetwork+"]") {
+		t.Errorf("with other inputs than the run's: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(l.dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.resume(2, ""); err != nil {
+		t.Errorf("resumed without the other run: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
 
 	"github.com/rlhost/rlhost/plugins/batcher"
 	"github.com/rlhost/rlhost/plugins/channel"
@@ -62,7 +64,21 @@ func New(o Options) (*graph.Parts, *Engines) {
 		PolicyPlugins: policyPlugins(),
 		Computes:      e.probes.computes,
 		Waits:         e.waits,
+		RunText:       runText,
 	}, e
+}
+
+// runText is graph.Parts.RunText.
+func runText(dir, path, from string) (text string, err error) {
+	run, err := runs.Open(dir, path)
+	if errors.Is(err, runs.ErrNotFound) {
+		run, err = runs.Open(dir, from)
+	}
+	if err != nil {
+		return "", err
+	}
+	source, err := run.Pipeline()
+	return string(source), errors.Join(err, run.Close())
 }
 
 // Names returns the environments that are built in, such as cartpole@1, sorted.
