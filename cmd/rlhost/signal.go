@@ -39,9 +39,9 @@ func untilAsked() (context.Context, context.CancelFunc) {
 // serve prints where a server listens, and closes it when Ctrl-C or SIGTERM comes; attached: also when standard input ends, with the program
 // that started this one.
 func (p *program) serve(server io.Closer, path string, attached bool) error {
-	fmt.Fprintln(p.out, printable(path))
 	ctx, stop := untilAsked()
 	defer stop()
+	fmt.Fprintln(p.out, printable(path)) // a caller may ask for the end from here on
 	if attached {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it; the process does not wait for it

@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rlhost/rlhost/core/registry"
@@ -49,30 +50,32 @@ func Announce(ctx context.Context, o registry.Options, wanted func() map[string]
 	}
 }
 
-// renew makes the registry have the names that are wanted. Where nobody serves one, that is for the next time.
+// renew makes the registry have the names that are wanted. Where nobody serves one, that is for the next time. The end of ctx does not
+// interrupt it: a name whose lease is not known would outlast its process.
 func (a *announcer) renew(ctx context.Context, wanted map[string]string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
 	for name, value := range wanted {
-		if lease, ok := a.leases[name]; ok && a.names.Renew(ctx, name, lease, a.options.TTL) == nil {
-			continue
-		}
-		delete(a.leases, name)
-		lease, err := a.add(ctx, name, value)
-		switch {
-		case err == nil:
-			a.leases[name] = lease
-		case !isNames(err):
-			clear(a.leases)
+		if err := a.have(ctx, name, value); err != nil && !isNames(err) {
 			return
 		}
 	}
 	a.drop(ctx, wanted)
 }
 
-// add adds a name. The end of ctx does not interrupt it: a name that was added without its lease would outlast its process.
-func (a *announcer) add(ctx context.Context, name, value string) (registry.Lease, error) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	return a.names.Add(limited, name, value, a.options)
+// have renews one name, or adds it where it is not this process's any more.
+func (a *announcer) have(ctx context.Context, name, value string) error {
+	if lease, ok := a.leases[name]; ok {
+		if err := a.names.Renew(ctx, name, lease, a.options.TTL); !errors.Is(err, registry.ErrLost) {
+			return err
+		}
+		delete(a.leases, name)
+	}
+	lease, err := a.names.Add(ctx, name, value, a.options)
+	if err == nil {
+		a.leases[name] = lease
+	}
+	return err
 }
 
 // drop deletes the names that are not wanted.
