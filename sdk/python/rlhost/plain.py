@@ -3,7 +3,7 @@
     data = rlhost.plain.dumps((7, "reset", {"reward": 1.5}))
     assert rlhost.plain.loads(data) == (7, "reset", {"reward": 1.5})
 
-It takes None, bool, int, float, str, bytes, NumPy's scalars and arrays of numbers, and tuples, lists and dicts of them.
+It takes None, bool, int, float, str, bytes, NumPy's scalars and arrays of numbers, and tuples, lists, sets and dicts of them.
 loads raises ValueError for bytes it does not understand; it never runs code and never allocates more than the bytes
 justify.
 """
@@ -48,7 +48,7 @@ def _leaf(x: Any) -> bytes:
     numpy = sys.modules.get("numpy")  # if it is not imported there are no arrays
     if numpy is None or not isinstance(x, (numpy.ndarray, numpy.generic)) or x.dtype.kind not in "biufc":
         raise TypeError(f"rlhost.plain takes no {kind.__name__}: None, bool, int, float, str, bytes, arrays of numbers, and "
-                        "tuples, lists and dicts of them")
+                        "tuples, lists, sets and dicts of them")
     head = _sized(b"a" if isinstance(x, numpy.ndarray) else b"g", x.dtype.str.encode())
     return head + b"%c" % x.ndim + struct.pack(f"<{x.ndim}Q", *x.shape) + bytes(x.tobytes())
 

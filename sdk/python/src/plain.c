@@ -91,6 +91,17 @@ static int write_sequence(Out *out, PyObject *x, int list, int depth) {
     return 0;
 }
 
+static int write_set(Out *out, PyObject *x, char kind, int depth) {
+    PyObject *items = PyObject_GetIter(x), *item; // an error where the set changes meanwhile
+    int failed = !items || write_count(out, kind, PySet_Size(x));
+    while (!failed && (item = PyIter_Next(items))) {
+        failed = write_any(out, item, depth - 1);
+        Py_DECREF(item);
+    }
+    Py_XDECREF(items);
+    return failed || PyErr_Occurred() ? -1 : 0;
+}
+
 static int write_dict(Out *out, PyObject *x, int depth) {
     Py_ssize_t count = PyDict_Size(x), written = 0, at = 0;
     PyObject *key, *value;
@@ -150,6 +161,8 @@ static int write_any(Out *out, PyObject *x, int depth) {
         return write_sized(out, 'b', PyByteArray_AsString(x), PyByteArray_Size(x));
     if (kind == &PyTuple_Type || kind == &PyList_Type)
         return write_sequence(out, x, kind == &PyList_Type, depth);
+    if (kind == &PySet_Type || kind == &PyFrozenSet_Type)
+        return write_set(out, x, kind == &PySet_Type ? '<' : '|', depth);
     return kind == &PyDict_Type ? write_dict(out, x, depth) : write_leaf(out, x);
 }
 
@@ -225,6 +238,18 @@ static PyObject *read_sequence(In *in, int list, int depth) {
     return items;
 }
 
+static PyObject *read_set(In *in, int frozen, int depth) {
+    Py_ssize_t count = read_count(in);
+    PyObject *items = count < 0 ? NULL : frozen ? PyFrozenSet_New(NULL) : PySet_New(NULL);
+    for (Py_ssize_t i = 0; items && i < count; i++) {
+        PyObject *item = read_any(in, depth - 1);
+        if (!item || PySet_Add(items, item))
+            Py_CLEAR(items);
+        Py_XDECREF(item);
+    }
+    return items;
+}
+
 static PyObject *read_dict(In *in, int depth) {
     Py_ssize_t count = read_count(in);
     PyObject *items = count < 0 ? NULL : PyDict_New();
@@ -265,6 +290,8 @@ static PyObject *read_any(In *in, int depth) {
     case 'b': return read_sized(in, 0);
     case '(': return read_sequence(in, 0, depth);
     case '[': return read_sequence(in, 1, depth);
+    case '<': return read_set(in, 0, depth);
+    case '|': return read_set(in, 1, depth);
     case '{': return read_dict(in, depth);
     case 'I': case 'a': case 'g': case 'p': in->at--; return read_leaf(in);
     default: return refuse("there is nothing of its kinds", in->at - 1);

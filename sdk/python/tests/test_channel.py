@@ -24,7 +24,7 @@ from rlhost.channel import Canceled, Closed, Empty, Full, Invalid, Lost, NoChann
 RECORD = np.dtype([("id", "<i8"), ("name", "S4"), ("at", "<f4", (3,))])
 
 VALUES = [
-    None, True, -5, 1 << 80, 2.5, "text", b"bytes", [1, [2, {"a": (3, None)}]], {}, [], (), "x" * 200_000, b"y" * 300_000,
+    None, True, -5, 1 << 80, 2.5, "text", b"bytes", [1, [2, {"a": (3, None)}]], {}, [], (), {1, "a"}, frozenset(), "x" * 200_000, b"y" * 300_000,
     np.arange(5, dtype=np.int16), np.float32(1.5), np.zeros((0, 3)), np.arange(40_000, dtype=np.float32).reshape(4, 100, 100),
     {"obs": np.arange(100_000, dtype=np.uint8), "rest": [np.ones((300, 300)), "s", {"deep": np.arange(1000, dtype="<c16")}]},
     np.array(["2026-01-01", "2027-01-01"], "datetime64[D]"), np.array(["ab", "cde"]), np.zeros(50, RECORD), np.arange(5000)[::2],
@@ -106,7 +106,7 @@ class ChannelTest(unittest.TestCase):
             array += 1
         c.put(got)
         self.assertEqual(float(c.get()[0].sum()), 100_000)
-        for wrong in (object(), {1, 2}, np.array([None]), lambda: 0):
+        for wrong in (object(), {object()}, np.array([None]), lambda: 0):
             with self.assertRaises(TypeError):
                 c.put(wrong)
         self.assertEqual(c.stat()["items"], 0)

@@ -469,7 +469,7 @@ class AnySize(unittest.TestCase):
 
 class Plain(unittest.TestCase):
     VALUES = [None, True, False, 0, -1, 1 << 62, -(1 << 63), 1 << 63, -(1 << 200), 0.0, 1.5, float("inf"), "", "käse", b"", b"\0\xff",
-              (), (1, (2, ("x",))), [], [1, [2.0]], {}, {"a": (1, 2), 3: None}]
+              (), (1, (2, ("x",))), [], [1, [2.0]], {}, {"a": (1, 2), 3: None}, set(), {1, ("x", None)}, frozenset({2.5})]
 
     def test_what_goes_in_comes_out(self):
         for value in self.VALUES:
@@ -485,7 +485,7 @@ class Plain(unittest.TestCase):
         nested = []
         for _ in range(100):
             nested = [nested]
-        for value in (object(), {1}, nested, numpy.array([object()]), numpy.array(["text"]), 1j):
+        for value in (object(), {object()}, nested, numpy.array([object()]), numpy.array(["text"]), 1j):
             with self.assertRaisesRegex(TypeError, "rlhost.plain takes"):
                 rlhost.plain.dumps(value)
 
