@@ -160,6 +160,7 @@ test-peers: tools peers
 	  RLHOST_TORCH=$$python $(TEST) $(TIMEOUT) -count 1 -run TestPeers ./cmd/rlhost
 	RLHOST_TORCH=$$(examples/plugins/pytorch-learner/prepare.sh) $(TEST) $(TIMEOUT) -count 1 -run TestPeers_Torch ./pipeline/export
 	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(TEST) -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner ./sdk/python
+	bench/objects/install.sh && $(TEST) -count 1 -run TestMigration ./bench/objects
 
 peers:
 	@bench/peers/install.sh sb3 judge
