@@ -99,6 +99,7 @@ func kindOf(op wire.Op) store.OpKind {
 		wire.OpOpen: store.OpOpen, wire.OpNew: store.OpNew, wire.OpSpare: store.OpSpare, wire.OpCommit: store.OpCommit,
 		wire.OpAbort: store.OpAbort, wire.OpRead: store.OpRead, wire.OpLatest: store.OpLatest, wire.OpPop: store.OpPop,
 		wire.OpBatch: store.OpBatch, wire.OpRelease: store.OpRelease, wire.OpDelete: store.OpDelete,
+		wire.OpLock: store.OpLock, wire.OpUnlock: store.OpUnlock,
 	}
 	if int(op) >= len(kinds) {
 		return 0
@@ -114,6 +115,7 @@ func (c *client) start(k *call, kind store.OpKind) {
 	op.Most = min(r.Most, maxRange)
 	op.Next, op.Revoke = r.Flags&wire.Next != 0, r.Flags&wire.Revoke != 0
 	op.Lend = op.Next
+	op.Alone, op.Tear, op.Mend = r.Flags&wire.Alone != 0, r.Flags&wire.Tear != 0, r.Flags&wire.Mend != 0
 	if op.Done == nil {
 		op.Done = func(*store.Op) { c.finish(k) }
 	}
@@ -154,7 +156,7 @@ func (c *client) finish(k *call) {
 	}
 	k.reply.Block, k.reply.Claim, k.reply.Index = op.Block, op.Claim, op.Index
 	k.reply.Spare, k.reply.SpareBlock = op.Spare, op.SpareBlock
-	if op.Lent {
+	if op.Lent || op.Torn {
 		k.reply.Spare = 1
 	}
 	k.reply.Views = op.Views
@@ -185,7 +187,7 @@ func (c *client) manage(k *call) error {
 	r := &k.request
 	switch r.Op {
 	case wire.OpCreate:
-		id, err := c.store.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
+		id, err := c.create(r)
 		k.reply.Object = id
 		return err
 	case wire.OpRemove:
@@ -197,6 +199,14 @@ func (c *client) manage(k *call) error {
 		return nil
 	}
 	return fmt.Errorf("operation %d: %w", r.Op, wire.ErrRequest)
+}
+
+// create makes an object, or makes one larger.
+func (c *client) create(r *wire.Request) (uint32, error) {
+	if r.Flags&wire.Grow != 0 {
+		return c.store.Grow(r.Name, r.Config)
+	}
+	return c.store.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
 }
 
 func (c *client) stat(k *call) error {

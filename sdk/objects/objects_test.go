@@ -422,3 +422,35 @@ func TestCommit_ThatFailsReturnsItsBlock(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestGrow_IsFoundByWhoKnowsTheSmallObject(t *testing.T) {
+	host := serve(t)
+	a, b := dial(t, host.Path()), dial(t, host.Path())
+	small := Config{Capacity: 8, Tracks: []Track{{Bytes: 8}}}
+	if err := a.Create(t.Context(), "x", small); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.PushBytes(t.Context(), "x", []byte("before")); err != nil { // its answer brings a block for the next push
+		t.Fatal(err)
+	}
+	if err := a.Grow(t.Context(), "x", Config{Capacity: 1, Tracks: []Track{{Bytes: 1000}}}); err != nil {
+		t.Fatal(err)
+	}
+	large := make([]byte, 1000)
+	if index, err := b.PushBytes(t.Context(), "x", large); err != nil || index != 1 {
+		t.Fatalf("Push of what fits now = %d, %v, want 1", index, err)
+	}
+	if _, err := b.PushBytes(t.Context(), "x", make([]byte, 1001)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Push of what does not fit = %v, want ErrTooLarge", err)
+	}
+	for want := range uint64(2) {
+		e, err := b.Pop(t.Context(), "x")
+		if err != nil || e.Index() != want || want == 0 && string(e.Bytes(0)) != "before" {
+			t.Fatalf("Pop = %+v, %v", e, err)
+		}
+		if err := e.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+	settled(t, a, "x", 1)
+}

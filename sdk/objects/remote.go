@@ -111,6 +111,34 @@ func (o *remote) unmapIfUnused() error {
 	return err
 }
 
+// tries is how often a request is made again of an object that was removed and made again, or has grown.
+const tries = 15
+
+// forget forgets an object, and the block that its next push would have used: that would keep the object's memory.
+func (s *Store) forget(o *remote) {
+	o.mu.Lock()
+	spare := o.spare
+	o.spare = 0
+	o.mu.Unlock()
+	if spare != 0 {
+		s.post(&wire.Request{Op: wire.OpAbort, Flags: wire.OneWay, Claim: spare})
+	}
+	s.objects.forget(o)
+}
+
+// moved reports whether what has not fit an object may fit the larger one that is in its place now.
+func (s *Store) moved(ctx context.Context, o *remote, err error) bool {
+	if !errors.Is(err, ErrTooLarge) {
+		return false
+	}
+	reply, err := s.call(NoWait(ctx), &wire.Request{Op: wire.OpOpen, Flags: wire.NoFile, Name: o.name})
+	if err != nil || reply.Object == o.id {
+		return false
+	}
+	s.forget(o)
+	return true
+}
+
 // on makes a request on the object of a name, which it looks up, maps and, if it was removed and created again, looks
 // up again. With a mapping the object is held: the caller drops it, unless there was an error.
 func (s *Store) on(ctx context.Context, name string, need mapping, r *wire.Request) (*wire.Reply, *remote, error) {
@@ -130,8 +158,8 @@ func (s *Store) on(ctx context.Context, name string, need mapping, r *wire.Reque
 		if !errors.Is(err, ErrRemoved) {
 			return nil, nil, err
 		}
-		s.objects.forget(o)
-		if try > 0 {
+		s.forget(o)
+		if try > tries {
 			return nil, nil, err
 		}
 		if again, lookErr := s.find(ctx, name, noMapping); lookErr != nil || again.id == o.id {

@@ -101,6 +101,13 @@ func (s *Store) Ensure(ctx context.Context, name string, c Config) error {
 	return err
 }
 
+// Grow is Ensure, but an object whose blocks or capacity are smaller becomes larger, by the host's copy of its entries. What
+// is held of it stays as it is. Errors: also wire.ErrBusy while an entry is written in place.
+func (s *Store) Grow(ctx context.Context, name string, c Config) error {
+	_, err := s.call(NoWait(ctx), &wire.Request{Op: wire.OpCreate, Flags: wire.Grow, Name: name, Config: c})
+	return err
+}
+
 // WaitFor waits until there is an object of that name. ErrNotFound when ctx ends first.
 func (s *Store) WaitFor(ctx context.Context, name string) error {
 	_, err := s.call(ctx, &wire.Request{Op: wire.OpOpen, Flags: wire.NoFile, Name: name})

@@ -99,6 +99,9 @@ func (s *Store) push(ctx context.Context, name string, values []Value, data [][]
 	defer o.drop()
 	if err := o.check(values, block); err != nil {
 		s.keepSpare(o, claim, block)
+		if s.moved(ctx, o, err) {
+			return s.pushNew(ctx, name, values, data)
+		}
 		return 0, err
 	}
 	for track := range data {
@@ -111,7 +114,7 @@ func (s *Store) push(ctx context.Context, name string, values []Value, data [][]
 		s.keepSpare(o, reply.Spare, reply.SpareBlock)
 		return reply.Index, nil
 	case errors.Is(err, ErrRemoved):
-		s.objects.forget(o)
+		s.forget(o)
 		return s.pushNew(ctx, name, values, data)
 	}
 	s.keepSpare(o, claim, block) // full, or cancelled: the session still owns the block

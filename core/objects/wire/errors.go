@@ -18,6 +18,8 @@ var (
 	ErrFull = errors.New("object is full")
 	// ErrBusy: the entry is being read.
 	ErrBusy = errors.New("entry is being read")
+	// ErrLocked: the entry is locked by another.
+	ErrLocked = errors.New("entry is locked")
 	// ErrSpent: the claim has been released already.
 	ErrSpent = errors.New("claim is spent")
 	// ErrForeign: the claim belongs to another session.

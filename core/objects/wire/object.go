@@ -70,6 +70,7 @@ const Forever time.Duration = -1
 type View struct {
 	Index  uint64
 	Block  uint32
+	Torn   bool    // its writer in place did not finish
 	Values []Value // one for each track; valid until what holds the View is used again
 }
 

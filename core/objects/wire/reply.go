@@ -94,12 +94,19 @@ func ParseReply(r *Reply, frame []byte) error {
 	return in.end()
 }
 
+// tornBit marks the number of a view's tracks where its entry is torn.
+const tornBit = 1 << 31
+
 func appendViews(b []byte, views []View) []byte {
 	for i := range views {
 		v := &views[i]
 		b = binary.LittleEndian.AppendUint64(b, v.Index)
 		b = binary.LittleEndian.AppendUint32(b, v.Block)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(v.Values)))
+		tracks := uint32(len(v.Values))
+		if v.Torn {
+			tracks |= tornBit
+		}
+		b = binary.LittleEndian.AppendUint32(b, tracks)
 		b = appendValues(b, v.Values)
 	}
 	return b
@@ -109,6 +116,8 @@ func (in *reader) views(r *Reply, n int) {
 	for i := 0; i < n && in.err == nil; i++ {
 		v := View{Index: in.u64(), Block: in.u32()}
 		tracks := in.u32()
+		v.Torn = tracks&tornBit != 0
+		tracks &^= tornBit
 		from := len(r.values)
 		r.values = in.values(r.values, int(tracks))
 		v.Values = r.values[from:len(r.values):len(r.values)]
@@ -148,12 +157,12 @@ const (
 )
 
 // sentinels returns the errors that are sent by number, less firstSentinel. New ones go to the end.
-func sentinels() [18]error {
+func sentinels() [19]error {
 	return [...]error{
 		ErrNotFound, ErrExists, ErrRemoved, ErrNoEntry, ErrEmpty, ErrFull,
 		ErrBusy, ErrSpent, ErrForeign, ErrKind, ErrTooLarge, ErrTracks,
 		ErrDType, ErrLimit, ErrClosed, ErrRequest, ErrFrame,
-		ErrCanceled,
+		ErrCanceled, ErrLocked,
 	}
 }
 

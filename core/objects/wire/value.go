@@ -25,6 +25,7 @@ const (
 	Bytes      DType = 32 // bytes without a type
 	Plain      DType = 33 // a value of Python's, as bytes of rlhost.plain
 	Described  DType = 34 // bytes of an array of NumPy, then its dtype and shape
+	Pickled    DType = 35 // a value of Python's, as bytes of pickle
 )
 
 // Size returns the bytes of one element, or 0 for a type that does not exist.
@@ -38,7 +39,7 @@ func (d DType) Size() int {
 		return 8
 	case Complex128:
 		return 16
-	case Bytes, Plain, Described:
+	case Bytes, Plain, Described, Pickled:
 		return 1
 	}
 	return hostabi.DType(d).Bytes()
@@ -69,6 +70,8 @@ func (d DType) String() string {
 		return "plain"
 	case Described:
 		return "described"
+	case Pickled:
+		return "pickled"
 	}
 	return hostabi.DType(d).String()
 }

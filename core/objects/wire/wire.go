@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of the protocol. OpHello carries it, and a server refuses any other.
-const Version = 1
+const Version = 2
 
 // Sizes in bytes.
 const (
@@ -38,6 +38,8 @@ const (
 	OpStat   // Object → Text: JSON of Stat
 	OpList   // Name: prefix, Index: unused → Names; after a full frame ask again with After
 	OpCancel // Index: Seq of a request that waits, which is answered with ErrCanceled unless it is over. No reply
+	OpLock   // Spare is 1 if the entry is torn
+	OpUnlock
 	opEnd
 )
 
@@ -54,6 +56,14 @@ const (
 	NoFile                   // of OpOpen: without a file
 	Range                    // of OpBatch: Most entries from Index on, instead of Indices
 	flagsEnd
+)
+
+// Flags that share a bit with one of another operation.
+const (
+	Grow  = Revoke // of OpCreate: an object that exists is made as large
+	Alone = Write  // of OpLock
+	Tear  = Revoke // of OpUnlock
+	Mend  = Reuse  // of OpUnlock
 )
 
 // ErrFrame says that the bytes are not a frame of this protocol.

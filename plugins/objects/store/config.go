@@ -44,9 +44,9 @@ func check(c *wire.Config, name string) error {
 	return nil
 }
 
-// plan places the tracks one after the other, each from a page on.
-func plan(c *wire.Config, name string) (columns []wire.Column, blocks, total int, err error) {
-	blocks = c.Capacity + sparesOf(c)
+// plan places the tracks one after the other, each from a page on, with some blocks more than the configuration says.
+func plan(c *wire.Config, name string, extra int) (columns []wire.Column, blocks, total int, err error) {
+	blocks = c.Capacity + sparesOf(c) + extra
 	for _, t := range c.Tracks {
 		col := wire.Column{At: total, Stride: roundUp(t.Bytes, lineBytes), Track: t}
 		if t.Bytes >= shm.PageSize() {

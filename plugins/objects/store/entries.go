@@ -22,6 +22,7 @@ const (
 type entry struct {
 	state   state
 	lent    bool   // counts as a spare block; of zombies
+	torn    bool   // its writer in place did not finish; live and zombie
 	readers int32  // claims to read
 	next    int32  // in the list, by index; -1 at its end
 	prev    int32  // in the list; -1 at its beginning
@@ -36,25 +37,28 @@ type object struct {
 	columns []wire.Column
 	seg     *shm.Segment // nil once released
 
-	removed  bool
-	touched  bool // in Store.touched
-	claims   int  // of all kinds, each block of a batch counted
-	used     int  // blocks in states write, live, zombie, without lent ones
-	spares   int  // blocks in state spare
-	lent     int  // blocks that are lent
-	count    int  // entries in the list
-	next     uint64
-	entries  []entry
-	values   []wire.Value // of block b: values[b*tracks : (b+1)*tracks]
-	free     []int32      // a stack: the last freed block is still in the caches
-	at       map[uint64]int32
-	first    int32
-	last     int32
-	spareOf  map[*Session]struct{}
-	room     queue // operations that wait for a block
-	pops     queue // that wait for an entry to take
-	reads    queue // that wait for an entry to read
-	counters wire.Counters
+	successor *object // that has its entries now
+	extra     int     // blocks beyond the configuration's, for entries that were written before it grew
+	locks     map[int32]*lock
+	removed   bool
+	touched   bool // in Store.touched
+	claims    int  // of all kinds, each block of a batch counted
+	used      int  // blocks in states write, live, zombie, without lent ones
+	spares    int  // blocks in state spare
+	lent      int  // blocks that are lent
+	count     int  // entries in the list
+	next      uint64
+	entries   []entry
+	values    []wire.Value // of block b: values[b*tracks : (b+1)*tracks]
+	free      []int32      // a stack: the last freed block is still in the caches
+	at        map[uint64]int32
+	first     int32
+	last      int32
+	spareOf   map[*Session]struct{}
+	room      queue // operations that wait for a block
+	pops      queue // that wait for an entry to take
+	reads     queue // that wait for an entry to read
+	counters  wire.Counters
 }
 
 func newObject(name string, c wire.Config, columns []wire.Column, blocks int, seg *shm.Segment) (*object, error) {

@@ -43,6 +43,13 @@ const (
 	// OpDelete removes an entry from the object. While it is read that is ErrBusy; with Revoke its readers keep it
 	// until they release it. Object, Index, Revoke. ErrNoEntry.
 	OpDelete
+	// OpLock locks the entry of a claim to read against others that lock it: with Alone against all of them, to write it in place, else
+	// against a claim that has it alone. A later claim waits behind earlier ones. Claim, Alone, Wait → Torn. ErrLocked, ErrRequest; ErrRemoved
+	// with Alone, for what an entry was before its object grew.
+	OpLock
+	// OpUnlock ends the lock of a claim. With Tear the entry is torn from then on, with Mend it is not any more. A claim that ends without
+	// it leaves an entry torn that it had alone. Claim, Tear, Mend. ErrSpent.
+	OpUnlock
 )
 
 // Op is one operation of a session. The caller must not touch it until Done is called. An Op can be reused, which saves
@@ -52,6 +59,9 @@ type Op struct {
 	Next    bool
 	Revoke  bool
 	Lend    bool
+	Alone   bool
+	Tear    bool
+	Mend    bool
 	Object  uint32
 	Claim   uint64
 	Index   uint64
@@ -72,6 +82,7 @@ type Op struct {
 	Spare      uint64
 	SpareBlock uint32
 	Lent       bool
+	Torn       bool
 	Views      []wire.View
 
 	session    *Session
@@ -86,7 +97,7 @@ type Op struct {
 
 // reset clears the results of an earlier use.
 func (op *Op) reset(s *Session) {
-	op.Err, op.Block, op.Spare, op.SpareBlock, op.Lent = nil, 0, 0, 0, false
+	op.Err, op.Block, op.Spare, op.SpareBlock, op.Lent, op.Torn = nil, 0, 0, 0, false, false
 	op.Views, op.values = op.Views[:0], op.values[:0]
 	op.session, op.object, op.timer = s, nil, nil
 }

@@ -175,7 +175,7 @@ func checkObject(t testing.TB, o *object, readers map[int32]int32, writers map[i
 		t.Fatalf("object %q: states %v, but used %d, spares %d, count %d, %d free, claims %d of %d", o.name, states, o.used, o.spares,
 			o.count, len(o.free), o.claims, claims)
 	}
-	if o.used > o.config.Capacity || o.lent != lent || o.spares+o.lent > sparesOf(&o.config) || len(o.spareOf) != o.spares || len(o.at) != o.count {
+	if o.used > o.config.Capacity+o.extra || o.lent != lent || o.spares+o.lent > sparesOf(&o.config) || len(o.spareOf) != o.spares || len(o.at) != o.count {
 		t.Fatalf("object %q: %d used of %d, %d spares of %d for %d sessions, %d indices", o.name, o.used, o.config.Capacity, o.spares,
 			sparesOf(&o.config), len(o.spareOf), len(o.at))
 	}

@@ -23,6 +23,7 @@ type claim struct {
 	object *object
 	block  int32
 	batch  []int32 // nil: block alone
+	lock   lockKind
 }
 
 // Session is a user of a store, and the owner of its claims.
@@ -166,6 +167,9 @@ func (s *Store) expire(op *Op) {
 // cancel takes an operation out of its queue and finishes it.
 func (s *Store) cancel(op *Op, err error) {
 	op.queue.remove(op)
+	if op.Kind == OpLock {
+		s.touch(op.object) // who waited behind it may be next
+	}
 	s.finish(op, err)
 }
 
@@ -212,6 +216,7 @@ func (s *Store) serve(o *object) {
 	for o.hasRoom() && o.room.head != nil {
 		s.retry(o.room.head)
 	}
+	s.serveLocks(o)
 }
 
 // retry tries a waiting operation again.
@@ -258,6 +263,9 @@ func (u *Session) noClaim(id uint64) error {
 
 // endClaim ends a claim of any kind.
 func (u *Session) endClaim(id uint64, c claim) {
+	if c.kind == claimRead {
+		u.abandonLock(id, c)
+	}
 	delete(u.claims, id)
 	o := c.object
 	if c.kind == claimWrite {

@@ -94,12 +94,17 @@ func (s *Store) Create(name string, c wire.Config, reuse bool) (uint32, error) {
 	if err := check(&c, name); err != nil {
 		return 0, err
 	}
-	columns, blocks, total, err := plan(&c, name)
+	s.making.Lock()
+	defer s.making.Unlock()
+	return s.create(name, c, reuse)
+}
+
+// create is Create of a checked configuration, with making held.
+func (s *Store) create(name string, c wire.Config, reuse bool) (uint32, error) {
+	columns, blocks, total, err := plan(&c, name, 0)
 	if err != nil {
 		return 0, err
 	}
-	s.making.Lock()
-	defer s.making.Unlock()
 	if o, err := s.room(name, total); err != nil || o != nil {
 		return o.reused(c, reuse, err)
 	}
@@ -129,10 +134,16 @@ func (s *Store) room(name string, total int) (*object, error) {
 		return o, nil
 	case len(s.objects) >= s.limits.Objects:
 		return nil, fmt.Errorf("object %q: %w: the store has %d objects", name, wire.ErrLimit, len(s.objects))
-	case s.limits.Bytes > 0 && total > s.limits.Bytes-s.bytes:
-		return nil, fmt.Errorf("object %q of %d bytes: %w: the store holds %d of %d bytes", name, total, wire.ErrLimit, s.bytes, s.limits.Bytes)
 	}
-	return nil, nil
+	return nil, s.fits(name, total)
+}
+
+// fits returns an error if the store has no total bytes left. The caller holds the lock.
+func (s *Store) fits(name string, total int) error {
+	if s.limits.Bytes > 0 && total > s.limits.Bytes-s.bytes {
+		return fmt.Errorf("object %q of %d bytes: %w: the store holds %d of %d bytes", name, total, wire.ErrLimit, s.bytes, s.limits.Bytes)
+	}
+	return nil
 }
 
 // add publishes a new object. The caller holds the lock.

@@ -18,6 +18,10 @@ func (u *Session) try(op *Op) (*queue, error) {
 		return nil, u.abort(op)
 	case OpRelease:
 		return nil, u.release(op.Claim)
+	case OpLock:
+		return u.lock(op)
+	case OpUnlock:
+		return nil, u.unlock(op)
 	}
 	o := u.store.objects[op.Object]
 	if o == nil {
@@ -85,12 +89,15 @@ func (u *Session) commit(op *Op) (*queue, error) {
 	}
 	o := c.object
 	op.object = o
-	if o.removed {
+	if o.removed && o.successor == nil {
 		u.endClaim(op.Claim, c)
 		return nil, fmt.Errorf("object %q: %w", o.name, wire.ErrRemoved)
 	}
 	if err := wire.CheckValues(o.columns, op.Values); err != nil {
 		return nil, fmt.Errorf("object %q: entry %d: %w", o.name, o.next, err)
+	}
+	if o.removed {
+		return u.commitToHeir(op, c)
 	}
 	if o.entries[c.block].state == stateSpare {
 		if !o.hasRoom() {
@@ -192,7 +199,7 @@ func (op *Op) view(o *object, b int32) {
 	o.counters.Reads++
 	from := len(op.values)
 	op.values = append(op.values, o.valuesOf(b)...)
-	op.Views = append(op.Views, wire.View{Index: e.index, Block: uint32(b), Values: op.values[from:len(op.values):len(op.values)]})
+	op.Views = append(op.Views, wire.View{Index: e.index, Block: uint32(b), Torn: e.torn, Values: op.values[from:len(op.values):len(op.values)]})
 }
 
 func (u *Session) batch(op *Op, o *object) error {

@@ -116,7 +116,7 @@ class Arrays(ObjectsTest):
 
     def test_what_cannot_be_shared_is_named(self):
         self.create(shape=4, dtype="f4")
-        for data in (np.array(["text"]), np.array([object()]), np.zeros(2, ">f4"), np.zeros(2, [("a", "f4")]), "text", {"a": 1}):
+        for data in (np.array(["text"]), np.array([object()]), None, {1}, (1, "a"), np.zeros(2, ">f4"), np.zeros(2, [("a", "f4")]), "text", {"a": 1}):
             with self.assertRaises(objects.WrongDType) as e:
                 self.store.push(self.name, data)
             self.assertIn(self.name, str(e.exception))
@@ -226,8 +226,274 @@ class Arrays(ObjectsTest):
         np.testing.assert_array_equal(self.store.get(self.name, 0), a)
         with self.assertRaises(objects.Full):
             self.store.put(self.name, a, timeout=0)
-        with self.assertRaises(objects.TooLarge):
+        with self.assertRaises(objects.Full):
             self.store.put(self.name, np.zeros(1001), timeout=0)
+        with self.assertRaises(objects.TooLarge):
+            self.store.push(self.name, np.zeros(2000), timeout=0)
+
+
+class Values(ObjectsTest):
+    VALUES = [None, True, 7, -1.5, 2j, "text", b"bytes", {1, "a"}, frozenset({None}), (1, "mixed", None), ("a", "b"), [[1], [2, 3], "x"],
+              {"n": (1, {2})}, 1 << 70]
+
+    def test_a_value_comes_back_as_it_was(self):
+        self.create(capacity=len(self.VALUES))
+        for value in self.VALUES:
+            self.store.push(self.name, value)
+        for got, want in zip(self.store.get_all(self.name), self.VALUES):
+            self.assertEqual((got, type(got)), (want, type(want)))
+        for value in self.VALUES:
+            self.store.put(self.name + "-put", value)
+            self.assertEqual(self.store.get(self.name + "-put"), value)
+
+    def test_numbers_in_a_list_are_an_array(self):
+        for value in ([1.5, 2.5], (1, 2, 3), [[1, 2], [3, 4]]):
+            self.store.put(self.name, value)
+            got = self.store.get(self.name)
+            self.assertIsInstance(got, np.ndarray)
+            self.assertEqual(got.tolist(), np.array(value).tolist())
+
+    def test_get_of_several_and_of_what_is_missing(self):
+        self.create(capacity=8)
+        self.assertIsNone(self.store.get(self.name))
+        for i in range(4):
+            self.store.push(self.name, i)
+        self.store.delete(self.name, 1)
+        self.assertEqual(self.store.get(self.name, [3, 0]), [3, 0])
+        self.assertEqual(self.store.get(self.name, (0, 1, np.int64(2), 9)), [0, None, 2, None])
+        self.assertIsNone(self.store.get(self.name, 1))
+        self.assertEqual(self.store.get(self.name, []), [])
+        with self.assertRaises(objects.NotFound):
+            self.store.get("nothing")
+
+    def test_put_of_a_list_makes_an_entry_of_each(self):
+        arrays = [np.arange(n, dtype="f8") for n in (3, 100, 0)]
+        pushed = self.store.put(self.name, arrays, as_list=True, redundancy=2)
+        self.assertEqual([p.index for p in pushed], [0, 1, 2])
+        for got, want in zip(self.store.get_all(self.name), arrays):
+            np.testing.assert_array_equal(got, want)
+        self.assertEqual(self.store.stat(self.name)["Config"]["Capacity"], 5)
+        for i in range(2):
+            self.store.push(self.name, i, timeout=0)
+        with self.assertRaises(objects.Full):
+            self.store.push(self.name, 0, timeout=0)
+        self.store.put(self.name, list(range(10)), as_list=True, timeout=0)  # it grows
+        self.assertEqual(self.store.get(self.name, range(5, 15)), list(range(10)))
+        self.store.put(self.name + "-tracks", [[arrays[0], 1], [arrays[1], 2]], as_list=True)
+        self.assertEqual([b for _, b in self.store.get_all(self.name + "-tracks")], [1, 2])
+        with self.assertRaisesRegex(objects.WrongTracks, "items of 2 and of 1 tracks"):
+            self.store.put(self.name + "-uneven", [[arrays[0], 1], arrays[1]], as_list=True)
+
+    def test_a_larger_put_makes_the_object_larger(self):
+        self.store.put(self.name, np.zeros(4))
+        entry = self.store.read(self.name, 0)
+        with objects.Store() as other:
+            other.push(self.name, np.ones(4), timeout=5)  # it knows the small object
+            held = other.new(self.name, (4,), "f8")
+            held.array[:] = 3
+            self.assertEqual(self.store.put(self.name, np.full(1000, 2.0)).index, 2)
+            self.assertEqual(held.commit(), 3)
+            other.push(self.name, np.full(1000, 4.0))
+        got = self.store.get_all(self.name)
+        self.assertEqual([len(a) for a in got], [4, 4, 1000, 4, 1000])
+        self.assertEqual([a[0] for a in got], [0, 1, 2, 3, 4])
+        self.assertEqual(entry.array.tolist(), [0] * 4)
+        entry.release()
+        self.store.create(self.name + "-typed", 2, shape=2, dtype="f4")
+        self.store.put(self.name + "-typed", np.zeros(9, "f4"))
+        with self.assertRaises(objects.WrongDType):
+            self.store.put(self.name + "-typed", np.zeros(99))
+        self.settled()
+
+    def test_many_grow_it_at_once(self):
+        def play(seed):
+            rng = np.random.default_rng(seed)
+            for i in range(40):
+                n = int(rng.integers(1, 4000))
+                self.store.put(self.name, np.full(n, n), capacity=1000, timeout=20)
+                with self.store.pop(self.name, timeout=20) as a:
+                    assert (a == len(a)).all()
+
+        self.assertEqual(set(joined(*[in_child(play, i) for i in range(4)])), {0})
+        stat = self.settled(spares=4)
+        self.assertEqual((stat["Next"], stat["Entries"]), (160, 0))
+
+    def test_with_keeps_index_and_arrays(self):
+        self.create(capacity=4)
+        self.store.push(self.name, 0)
+        self.store.push(self.name, np.arange(3))
+        with self.store.read_latest(self.name) as a:
+            self.assertEqual((a.index, a.tolist()), (1, [0, 1, 2]))
+        self.store.put(self.name + "-tracks", (np.arange(3), b"xy"))
+        with self.store.read_latest(self.name + "-tracks") as entry:
+            obs, rest = entry
+            self.assertEqual((entry.index, len(entry), entry[1], entry.arrays[0].tolist()), (0, 2, b"xy", [0, 1, 2]))
+        with self.assertRaises(objects.Spent):
+            obs, rest = entry
+
+    def test_classes_of_ones_own_by_pickle_and_only_where_it_is_asked_for(self):
+        with objects.Store(pickle=True) as willing:
+            willing.put(self.name, Own(7))
+            self.assertEqual(willing.get(self.name).n, 7)
+            willing.put(self.name, np.array([Own(8)]))
+            self.assertEqual(willing.get(self.name)[0].n, 8)
+            willing.put(self.name, {"plain": 1})
+            self.assertEqual(self.store.get(self.name), {"plain": 1})  # no pickle where none is needed
+            with self.assertRaisesRegex(objects.WrongDType, r"would run code of the program that wrote it: Store\(pickle=True\) allows"):
+                self.store.get(self.name, 0)
+            import pickle
+            again = pickle.loads(pickle.dumps(willing))
+            self.assertEqual(again.get(self.name, 0).n, 7)
+            again.close()
+        for use in (lambda: self.store.push(self.name, Own(1)), lambda: self.store.put(self.name + "-new", Own(1))):
+            with self.assertRaisesRegex(objects.WrongDType, r"rlhost.plain takes no Own: .*Store\(pickle=True\)"):
+                use()
+        self.settled()
+
+
+class Own:
+    def __init__(self, n):
+        self.n = n
+
+
+class Locks(ObjectsTest):
+    def setUp(self):
+        super().setUp()
+        self.store.put(self.name, np.zeros(64, "i8"))
+        self.entry = self.store.read_latest(self.name)
+
+    def test_writes_in_place_are_seen_by_all(self):
+        with self.entry.lock() as a:
+            a += 5
+        with objects.Store() as other, other.read_latest(self.name) as b:
+            self.assertEqual(set(b.tolist()), {5})
+        with self.entry.lock(shared=True) as a:
+            self.assertFalse(a.flags.writeable)
+            self.assertEqual(a[0], 5)
+        lock = self.entry.lock()
+        lock.release()
+        with self.assertRaises(objects.Spent):
+            lock.release()
+        self.entry.release()
+        with self.assertRaises(objects.Spent):
+            self.entry.lock()
+
+    def test_others_wait(self):
+        with objects.Store() as other:
+            theirs = other.read_latest(self.name)
+            with self.entry.lock(shared=True), theirs.lock(shared=True):
+                pass
+            with self.entry.lock():
+                for shared in (False, True):
+                    for timeout in (0, 0.01):
+                        with self.assertRaisesRegex(objects.Locked, "%s.: entry 0: entry is locked" % self.name):
+                            theirs.lock(timeout, shared=shared)
+            with theirs.lock(timeout=0) as a:
+                a[0] = 1
+            theirs.release()
+
+    def test_many_count(self):
+        def play():
+            entry = self.store.read_latest(self.name)
+            for _ in range(100):
+                with entry.lock(shared=True) as a:
+                    assert (a == a[0]).all()
+                with entry.lock() as a:
+                    for i in range(len(a)):  # not at once
+                        a[i] += 1
+            entry.release()
+
+        self.assertEqual(set(joined(*[in_child(play) for _ in range(4)])), {0})
+        self.assertEqual(set(self.entry.array.tolist()), {400})
+
+    def test_a_client_killed_under_the_lock_leaves_the_entry_torn_and_the_lock_free(self):
+        read, write = os.pipe()
+
+        def die():
+            with self.store.read_latest(self.name).lock() as a:
+                a[:32] = 9
+                os.write(write, b"x")
+                time.sleep(60)
+
+        pid = in_child(die)
+        os.read(read, 1)
+        threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
+        with self.assertRaisesRegex(objects.Torn, "%r: entry 0: the program that was writing it in place did not finish: write it anew" % self.name):
+            self.entry.lock(timeout=60)  # it waits for the one that dies
+        self.assertEqual(joined(pid), [-signal.SIGKILL])
+        with self.assertRaises(objects.Torn):
+            self.entry.lock(shared=True)
+        self.assertFalse(self.entry.torn)  # it was not when it was read
+        with objects.Store() as other:
+            self.assertTrue(other.read_latest(self.name).torn)
+            self.assertTrue(other.batch_read(self.name, [0]).torn)
+        with self.entry.lock(repair=True) as a:
+            a[:] = 1
+        with self.entry.lock(shared=True) as a:
+            self.assertEqual(set(a.tolist()), {1})
+        os.close(read)
+        os.close(write)
+
+    def test_an_exception_under_the_lock_leaves_it_torn(self):
+        with self.assertRaises(ZeroDivisionError), self.entry.lock() as a:
+            a[0] = 1 // 0
+        with self.assertRaises(objects.Torn):
+            self.entry.lock()
+        with self.assertRaises(ZeroDivisionError), self.entry.lock(repair=True):
+            1 // 0
+        with self.assertRaises(objects.Torn):
+            self.entry.lock()
+
+    def test_an_interrupted_wait_takes_no_lock(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        with objects.Store() as other:
+            theirs = other.read_latest(self.name).lock()
+            before = signal.signal(signal.SIGALRM, interrupt)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                with self.assertRaises(KeyboardInterrupt):
+                    self.entry.lock()
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            theirs.release()
+            with other.read_latest(self.name).lock(timeout=10) as a:
+                a[0] = 1
+
+    def test_what_cannot_be_written_in_place(self):
+        self.store.put(self.name + "-dict", {"a": 1})
+        with self.assertRaisesRegex(objects.WrongDType, "neither arrays nor bytes"):
+            self.store.read_latest(self.name + "-dict").lock()
+        self.store.put(self.name + "-bytes", b"abc")
+        entry = self.store.read_latest(self.name + "-bytes")
+        with entry.lock() as b:
+            b[0] = 65
+        self.assertEqual(bytes(entry.array), b"Abc")
+
+    def test_an_object_that_has_grown_is_read_again(self):
+        self.store.put(self.name, np.zeros(1000))
+        with self.assertRaisesRegex(objects.Removed, "it has grown, and this is what the entry was before"):
+            self.entry.lock()
+        with self.store.read(self.name, 0).lock() as a:
+            a[0] = 1
+        with self.store.read(self.name, 0).lock(), self.assertRaises(objects.Busy):
+            self.store.put(self.name, np.zeros(5000))
+        self.assertEqual(self.store.get(self.name, 0)[0], 1)
+
+
+class Descriptors(ObjectsTest):
+    def test_this_machine_has_many_addresses_and_others_are_refused(self):
+        for ip in ("localhost", "127.0.0.1", "127.9.9.9", "::1", socket.gethostname()):
+            try:
+                path = objects.ConnectionDescriptor(ip=ip, port=12345, authkey=b"key").path
+            except objects.Elsewhere:
+                self.assertIn(ip, ("::1", socket.gethostname()))  # a machine may be without IPv6, and not know itself
+                continue
+            self.assertEqual(os.path.basename(path), "store-port-12345.sock")
+        for ip in ("192.0.2.1", "198.51.100.7"):
+            with self.assertRaisesRegex(objects.Elsewhere, "a store at '%s', port 5: .* serve a store on each machine" % ip):
+                objects.Store(objects.ConnectionDescriptor(ip, 5, b"key"))
 
 
 class Defects(ObjectsTest):
@@ -579,6 +845,19 @@ class Sessions(ObjectsTest):
             with self.store.pop(self.name, timeout=10) as a:
                 self.assertEqual(a, want)
         self.assertEqual(joined(pid), [0])
+
+    def test_what_was_pushed_last_is_not_lost_with_a_store_that_nobody_has_closed(self):
+        def write(name):
+            store = objects.Store()
+            for i in range(3):
+                store.push(name, i)
+            return store.read(name, 0)
+
+        for i in range(20):
+            self.store.create("%s-%d" % (self.name, i), 4, bytes=64)
+            entry = write("%s-%d" % (self.name, i))
+            self.assertEqual(self.store.get_all("%s-%d" % (self.name, i)), [0, 1, 2])
+            self.assertEqual(entry.array, 0)  # its connection is not that of the store alone
 
     def test_a_popped_entry_takes_no_room_until_its_release_is_told(self):
         self.create(capacity=8)

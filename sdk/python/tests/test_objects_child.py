@@ -6,11 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
-from rlhost import objects
+from rlhost import objects, program
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -59,12 +61,36 @@ class ChildTest(unittest.TestCase):
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)
 
     def test_what_keeps_it_from_starting_is_said(self):
-        with self.assertRaisesRegex(objects.HostLost, "nowhere/rlhost: No such file or directory: install rlhost"):
+        with self.assertRaisesRegex(objects.HostLost, "/nowhere/rlhost: No such file or directory: it is named by program="):
             with objects.serve(program="/nowhere/rlhost"):
                 self.fail("it has started")
+        with mock.patch.dict(os.environ, PATH="/nowhere", RLHOST_PROGRAM=""):
+            program._found.cache_clear()
+            with self.assertRaisesRegex(objects.HostLost, "the program rlhost is not there: looked at .* and PATH. pip install rlhost brings it"):
+                objects.Server().start()
+        program._found.cache_clear()
         with objects.serve() as store, self.assertRaisesRegex(objects.HostLost, "rlhost store ended with status 1"):
             with objects.serve(store.path):
                 self.fail("two serve at one path")
+
+    def test_a_server_is_started_and_stopped(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
+            where = objects.ConnectionDescriptor(ip="localhost", port=12345, authkey=b"some_key")
+            server = objects.Server(where)
+            for _ in range(2):
+                server.start()
+                with self.assertRaisesRegex(objects.ObjectError, "started already"):
+                    server.start()
+                with objects.Store(where) as store:
+                    store.put("x", 1)
+                    self.assertEqual(store.names(), ["x"])  # nothing is left of the one before
+                server.stop()
+                server.stop()
+                with self.assertRaisesRegex(objects.HostLost, "store-port-12345.sock"):
+                    objects.Store(where)
+        with objects.Server() as server, objects.Store(server.path) as store:
+            store.put("x", 1)
+        self.assertFalse(os.path.exists(os.path.dirname(server.path)))
 
     def test_a_name_that_is_not_there(self):
         with objects.serve() as store:

@@ -19,26 +19,26 @@ Operations that can wait take a timeout in seconds: None waits without a limit, 
 holds is released when it ends, for any reason.
 
 Arrays have any dtype without pointers: numbers are the same to programs in Go, text of a fixed length, dates and
-records are bytes to them. A str and a dict (of types that rlhost.plain takes) can be pushed directly, and come out as
-copies.
+records are bytes to them. None, text, and tuples, lists, sets and dicts (of types that rlhost.plain takes) can be pushed
+directly, and come out as copies; a list or tuple of numbers is an array.
 
 A Store may be used from several threads; a waiting thread does not block the others. A forked child opens a connection
 of its own on its first use of a Store, without its parent's claims; so does a process that receives a Store.
 """
 
-from .child import serve
-from .claims import Batch, Entry, Pushed, Writing
+from .child import Server, serve
+from .claims import Batch, Entry, Lock, Pushed, Writing
 from .errors import (
-    BadRequest, Busy, Canceled, Closed, Empty, Exists, Foreign, Full, HostLost, LimitExceeded, NoEntry, NotFound,
-    ObjectError, Removed, Spent, TooLarge, WrongDType, WrongKind, WrongTracks,
+    BadRequest, Busy, Canceled, Closed, Elsewhere, Empty, Exists, Foreign, Full, HostLost, LimitExceeded, Locked, NoEntry,
+    NotFound, ObjectError, Removed, Spent, TooLarge, Torn, WrongDType, WrongKind, WrongTracks,
 )
 from .layout import Track
-from .session import default_path
+from .session import ConnectionDescriptor, default_path
 from .store import Store
 
 __all__ = [
-    "Store", "serve", "Entry", "Batch", "Writing", "Pushed", "Track", "default_path",
+    "Store", "Server", "ConnectionDescriptor", "serve", "Entry", "Batch", "Writing", "Pushed", "Lock", "Track", "default_path",
     "ObjectError", "NotFound", "Exists", "Removed", "NoEntry", "Empty", "Full", "Busy", "Spent", "Foreign",
-    "WrongKind", "TooLarge", "WrongTracks", "WrongDType", "LimitExceeded", "Closed", "HostLost", "BadRequest",
+    "Locked", "Torn", "Elsewhere", "WrongKind", "TooLarge", "WrongTracks", "WrongDType", "LimitExceeded", "Closed", "HostLost", "BadRequest",
     "Canceled",
 ]

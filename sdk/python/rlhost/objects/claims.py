@@ -6,9 +6,11 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from .errors import ObjectError, Spent
-from .layout import Object
-from .wire import ABORT, COMMIT, DIMS, RELEASE, R_INDEX, R_SPARE, R_SPARE_BLOCK, VALUE
+from .errors import ObjectError, Spent, Torn
+from .layout import Object, View
+from .wire import (
+    ABORT, ALONE, COMMIT, DIMS, LOCK, MEND, RELEASE, R_INDEX, R_SPARE, R_SPARE_BLOCK, TEAR, UNLOCK, VALUE,
+)
 
 
 class Claim:
@@ -23,28 +25,71 @@ class Claim:
 
 class Entry(Claim):
     """One entry, held for reading. ``array`` is its array, ``arrays`` those of all tracks: read-only views of shared
-    memory (a memoryview for bytes; a str or dict itself), invalid after release; numpy.asarray of the entry is
-    ``array``. ``with`` yields the array, or the arrays if there are several, and releases at its end."""
+    memory (a memoryview for bytes; another value itself), invalid after release; numpy.asarray of the entry is
+    ``array``. ``with`` releases at its end; it yields the array, which has the entry's ``index``, or, where there are
+    several, this entry, whose items they are: ``with store.pop("x") as (obs, rest)``. It is ``torn`` if a program that
+    was writing it in place did not finish; see ``lock``."""
 
-    __slots__ = ("index", "arrays", "_lent")
+    __slots__ = ("index", "arrays", "torn", "_lent", "_block")
 
     index: int
     arrays: tuple[Any, ...]
+    torn: bool
     _lent: int
+    _block: int
 
     @property
     def array(self) -> Any:
         if not self._claim:
-            raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
+            raise self._spent()
         return self.arrays[0]
 
-    def copy(self) -> Any:
-        """Copies of the arrays: one array, or a tuple if there are several tracks."""
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __getitem__(self, track: Any) -> Any:
         if not self._claim:
-            raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
-        copies = tuple(np.array(a) if isinstance(a, np.ndarray) else bytes(a) if isinstance(a, memoryview) else a
-                       for a in self.arrays)
+            raise self._spent()
+        return self.arrays[track]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._claim:
+            raise self._spent()
+        return iter(self.arrays)
+
+    def __bool__(self) -> bool:
+        return bool(self._claim)
+
+    def copy(self) -> Any:
+        """Copies of the arrays: one array, or a tuple if there are several tracks. A number of Python's is one again."""
+        if not self._claim:
+            raise self._spent()
+        copies = tuple(copy_of(a) for a in self.arrays)
         return copies[0] if len(copies) == 1 else copies
+
+    def lock(self, timeout: float | None = None, *, shared: bool = False, repair: bool = False) -> Lock:
+        """Locks the entry against others that lock it: to write it in place, or with ``shared`` to read it beside others
+        that read it. Locked at the end of the timeout. Who asks first has it first.
+
+            with entry.lock() as a:
+                a += 1
+
+        Where the block ends in an exception, or the process ends in it, the entry is torn from then on. Torn: it is, and
+        neither lock takes it, but with ``repair``, which is for one that writes it anew; it is not torn after that."""
+        if not self._claim:
+            raise self._spent()
+        o = self._object
+        arrays = self.arrays if shared else o.to_write(self._block, self.arrays)
+        reply = o.connection.call(LOCK, 0 if shared else ALONE, claim=self._claim, timeout=timeout)
+        lock = Lock(self, arrays, shared, repair)
+        if reply[R_SPARE] and (shared or not repair):
+            lock.release()
+            raise Torn("object %r: entry %d: the program that was writing it in place did not finish: write it anew in "
+                       "lock(repair=True), or delete it" % (o.name, self.index))
+        return lock
+
+    def _spent(self) -> Spent:
+        return Spent("object %r: entry %d has been released" % (self._object.name, self.index))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return _as_array(self.array, dtype, copy)
@@ -65,8 +110,13 @@ class Entry(Claim):
 
     def __enter__(self) -> Any:
         if not self._claim:
-            raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
-        return self.arrays[0] if len(self.arrays) == 1 else self.arrays
+            raise self._spent()
+        if len(self.arrays) != 1:
+            return self
+        array = self.arrays[0]
+        if type(array) is View:
+            array.index = self.index
+        return array
 
     def __exit__(self, *_: object) -> None:
         if self._claim:
@@ -80,14 +130,50 @@ class Entry(Claim):
         return "<Entry %d of %r%s>" % (self.index, self._object.name, "" if self._claim else ", released")
 
 
+class Lock:
+    """A locked entry. ``array`` (``arrays`` for several tracks) is the shared memory, to write unless it is shared; ``with``
+    yields it and unlocks the entry at its end. After ``release`` the arrays must not be used any more."""
+
+    __slots__ = ("entry", "arrays", "_shared", "_repair", "_locked")
+
+    entry: Entry
+    arrays: tuple[Any, ...]
+
+    def __init__(self, entry: Entry, arrays: tuple[Any, ...], shared: bool, repair: bool):
+        self.entry = entry
+        self.arrays = arrays
+        self._shared, self._repair, self._locked = shared, repair, True
+
+    @property
+    def array(self) -> Any:
+        return self.arrays[0]
+
+    def release(self, torn: bool = False) -> None:
+        """Unlocks the entry; with ``torn`` it is marked as half written. A second release raises Spent."""
+        entry = self.entry
+        if not self._locked or not entry._claim:
+            raise Spent("object %r: entry %d has been unlocked before" % (entry._object.name, entry.index))
+        self._locked, self.arrays = False, ()
+        flags = 0 if self._shared else TEAR if torn else MEND if self._repair else 0
+        entry._object.connection.call(UNLOCK, flags, claim=entry._claim)
+
+    def __enter__(self) -> Any:
+        return self.arrays[0] if len(self.arrays) == 1 else self.arrays
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if self._locked and self.entry._claim:
+            self.release(torn=kind is not None)
+
+
 class Batch(Claim):
     """Several entries of one object, held for reading as one. A sequence of their arrays (or tuples of arrays);
-    ``indices`` are their indices."""
+    ``indices`` are their indices. It is ``torn`` if one of them is; see Entry."""
 
-    __slots__ = ("indices", "items")
+    __slots__ = ("indices", "items", "torn")
 
     indices: tuple[int, ...]
     items: tuple[Any, ...]
+    torn: bool
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -235,6 +321,16 @@ class Pushed:
 
     def __repr__(self) -> str:
         return "<Pushed to %r%s>" % (self._object.name, "" if self._seq else ": %d" % self._index)
+
+
+_PYTHON = frozenset(np.dtype(t) for t in (bool, int, float, complex))
+
+
+def copy_of(a: Any) -> Any:
+    """A copy of what an entry has in one track."""
+    if isinstance(a, np.ndarray):
+        return a.item() if a.ndim == 0 and a.dtype in _PYTHON else np.array(a)
+    return bytes(a) if isinstance(a, memoryview) else a
 
 
 def _as_array(data: Any, dtype: Any, copy: bool | None) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 
 from .errors import ERRORS, FIRST_ERROR, Closed, HostLost, LimitExceeded, ObjectError, Removed
 from .wire import (
-    ABORT, BATCH, CANCEL, COMMIT, HELLO, LATEST, MAX_FRAME, NEW, ONE_WAY, POP, READ, RELEASE, REPLY, REQUEST, R_CLAIM,
-    R_SPARE, R_STATUS, SPARE, VERSION,
+    ABORT, BATCH, CANCEL, COMMIT, HELLO, LATEST, LOCK, MAX_FRAME, NEW, ONE_WAY, POP, READ, RELEASE, REPLY, REQUEST, R_CLAIM,
+    R_SPARE, R_STATUS, SPARE, UNLOCK, VERSION,
 )
 
 _LOST = int(socket.MSG_TRUNC) | int(socket.MSG_CTRUNC)
@@ -236,6 +236,8 @@ class Connection:
             return
         if op in (READ, LATEST, POP, BATCH):
             self.post(RELEASE, reply[R_CLAIM])
+        elif op == LOCK:
+            self.post(UNLOCK, reply[R_CLAIM])
         elif op in (NEW, SPARE):
             self.post(ABORT, reply[R_CLAIM])
         elif op == COMMIT and reply[R_SPARE]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import pickle
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -14,7 +15,7 @@ from ..leased import Leased
 from .connection import Connection
 from .errors import BadRequest, LimitExceeded, Removed, TooLarge, WrongDType, WrongTracks
 from .wire import (
-    ABORT, ANY, BYTES, COLUMN, DESCRIBED, DIMS, DTYPE_OF, LAYOUT, MAX_RANK, OPEN, PLAIN, R_OBJECT, TRACK, VALUE, WRITE, described,
+    ABORT, ANY, BYTES, COLUMN, DESCRIBED, DIMS, DTYPE_OF, LAYOUT, MAX_RANK, OPEN, PICKLED, PLAIN, R_OBJECT, TRACK, VALUE, WRITE, described,
     description, number_of,
 )
 
@@ -50,11 +51,52 @@ class Track:
 
 builtins_bytes = bytes
 
-NAMES = {BYTES: "bytes", PLAIN: "plain", DESCRIBED: "described"}
+NAMES = {BYTES: "bytes", PLAIN: "plain", DESCRIBED: "described", PICKLED: "pickled"}
 
 
 class Coded(bytes):
     """A value as bytes of rlhost.plain."""
+
+    number = PLAIN
+
+
+class Pickled(Coded):
+    """A value as bytes of pickle."""
+
+    number = PICKLED
+
+
+class View(Leased):
+    """The array of an entry. It knows the entry's index while it is not computed with."""
+
+    index: int
+
+
+def array_of(data: Any, pickles: bool) -> Any:
+    """An array, bytes or Coded for a value that is written."""
+    if isinstance(data, np.ndarray):
+        return Pickled(pickle.dumps(data, 5)) if pickles and data.dtype.hasobject else data
+    if isinstance(data, (builtins_bytes, bytearray)):
+        return data
+    if isinstance(data, memoryview):
+        return data.cast("B") if data.c_contiguous else data.tobytes()
+    if not isinstance(data, _CODED):
+        try:
+            array = np.asarray(data)
+        except ValueError:  # of lists of different lengths
+            array = _NONE
+        if not array.dtype.hasobject and (array.dtype.kind not in "SU" or isinstance(data, np.generic)):
+            return array
+    try:
+        return Coded(plain.dumps(data))
+    except TypeError as e:
+        if pickles:
+            return Pickled(pickle.dumps(data, 5))
+        raise WrongDType("%s; Store(pickle=True) takes objects of any class" % e) from None
+
+
+_CODED = (str, dict, set, frozenset, type(None))
+_NONE = np.array(None)
 
 
 class Column:
@@ -72,8 +114,9 @@ class Column:
 class Object:
     """An object as this process sees it: the layout of its blocks, and its mappings."""
 
-    def __init__(self, connection: Connection, name: str, number: int):
+    def __init__(self, connection: Connection, name: str, number: int, pickles: bool):
         self.connection = connection
+        self.pickles = pickles
         self.name = name
         self.number = number
         self.capacity = 0
@@ -83,6 +126,7 @@ class Object:
         self.spare = (0, 0)                    # claim and block for the next push
         self.pushed: Pushed | None = None      # the last push, if its reply has not been taken yet
         self.packed: dict[Any, bytes] = {}     # values of a commit, by dtype and shape
+        self.mapping = threading.Lock()
         self.settling = threading.Lock()       # one thread takes the reply to a push
 
     def keep(self, claim: int, block: int) -> None:
@@ -117,6 +161,11 @@ class Object:
     def map(self, write: bool) -> None:
         if (self.writing if write else self.reading) is not None:
             return
+        with self.mapping:
+            if (self.writing if write else self.reading) is None:
+                self._map(write)
+
+    def _map(self, write: bool) -> None:
         reply = self.connection.call(OPEN, WRITE if write else 0, payload=self.name.encode())
         try:
             if reply[R_OBJECT] != self.number:
@@ -138,20 +187,42 @@ class Object:
         """A view of a block's value; it is read-only if the mapping is."""
         column = self.columns[track]
         at = column.at + block * column.stride
-        if dtype in (BYTES, PLAIN, DESCRIBED):
+        if dtype in NAMES:
             content = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
             return content if dtype == BYTES else self._coded(content, memory, at, dtype)
-        kind = Leased if memory is self.reading else np.ndarray
+        kind = View if memory is self.reading else np.ndarray
         return kind(shape, DTYPE_OF[dtype], memory, at)
+
+    def to_write(self, block: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The arrays of an entry as memory that can be written; a value that has none there stands for itself."""
+        self.map(True)
+        found: list[Any] = []
+        for column, a in zip(self.columns, arrays):
+            at = column.at + block * column.stride
+            if isinstance(a, np.ndarray):
+                found.append(np.ndarray(a.shape, a.dtype, self.writing, at))
+            else:
+                found.append(memoryview(self.writing)[at:at + len(a)] if isinstance(a, memoryview) else a)
+        if all(a is b for a, b in zip(found, arrays)):
+            raise WrongDType("object %r: an entry that has neither arrays nor bytes cannot be written in place" % self.name)
+        return tuple(found)
 
     def _coded(self, content: memoryview, memory: mmap.mmap, at: int, dtype: int) -> Any:
         try:
             if dtype == PLAIN:
                 return plain.loads(bytes(content))
+            if dtype == PICKLED:
+                return self._unpickled(content)
             kind, shape = described(content)
-            return Leased(shape, kind, memory, at)
+            return View(shape, kind, memory, at)
         except ValueError as e:
             raise BadRequest("object %r: an entry has %s" % (self.name, e)) from None
+
+    def _unpickled(self, content: memoryview) -> Any:
+        if not self.pickles:
+            raise WrongDType("object %r: an entry is pickled, and reading it would run code of the program that wrote it: "
+                             "Store(pickle=True) allows that" % self.name)
+        return pickle.loads(content)
 
     def pack(self, arrays: Sequence[Any]) -> bytes:
         """The description of arrays in a commit, checked against the tracks."""
@@ -164,7 +235,7 @@ class Object:
             if isinstance(a, np.ndarray):
                 out += self._pack(track, a.dtype, a.shape)
             else:
-                out += self._pack(track, None, (len(a),), PLAIN if isinstance(a, Coded) else BYTES)
+                out += self._pack(track, None, (len(a),), a.number if isinstance(a, Coded) else BYTES)
         return out
 
     def _pack(self, track: int, dtype: np.dtype | None, shape: tuple[int, ...], number: int = BYTES) -> bytes:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
+import functools
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -13,9 +16,9 @@ from typing import Any, TypeVar
 
 from ..names import served
 from .connection import Connection
-from .errors import Canceled, Closed, HostLost, LimitExceeded, NotFound, ObjectError, Removed
+from .errors import Canceled, Closed, Elsewhere, HostLost, LimitExceeded, NotFound, ObjectError, Removed
 from .layout import Object
-from .wire import NO_FILE, OPEN, R_OBJECT
+from .wire import ABORT, NO_FILE, OPEN, R_OBJECT
 
 
 def default_path() -> str:
@@ -23,6 +26,36 @@ def default_path() -> str:
     if path := os.environ.get("RLHOST_OBJECTS"):
         return path
     return os.path.join(_folder(), "objects.sock")
+
+
+@dataclasses.dataclass(frozen=True)
+class ConnectionDescriptor:
+    """Where a store is, as SMOS says it. The port is a name for a socket of this user's: nothing listens at it, and nothing
+    asks for the key, because the kernel tells the server whose process a client is. Elsewhere: the address is another
+    machine's, whose memory cannot be shared."""
+
+    ip: str = "localhost"
+    port: int = 0
+    authkey: bytes = b""
+
+    @property
+    def path(self) -> str:
+        """The socket that the port stands for."""
+        if not _is_here(self.ip):
+            raise Elsewhere("a store at %r, port %d: its objects are in the memory of one machine, and that is another one: "
+                            "serve a store on each machine" % (self.ip, self.port))
+        return os.path.join(_folder(), "store-port-%d.sock" % self.port)
+
+
+def _is_here(ip: str) -> bool:
+    """Whether an address is this machine's: only then a socket can be bound to it."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(ip, 0, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as s:
+            s.bind(address)
+        return True
+    except OSError:
+        return False
 
 
 def _folder() -> str:
@@ -42,13 +75,20 @@ def named_path(name: str) -> str:
     return path if os.path.exists(path) else served("rlhost/stores/", name) or path
 
 
+# An object may be removed and made anew, or grow, while it is asked for something. Each but the last try is made again then.
+TRIES = (False,) * 15 + (True,)
+
 S = TypeVar("S", bound="Session")
 
 
 class Session:
     """A store's connection to the host, and the objects that it has used."""
 
-    def __init__(self, path: str | None = None, *, name: str | None = None, timeout: float | None = 0):
+    def __init__(self, path: str | ConnectionDescriptor | None = None, *, name: str | None = None, timeout: float | None = 0,
+                 pickle: bool = False):
+        if isinstance(path, ConnectionDescriptor):
+            path = path.path
+        self._pickles = pickle
         self._closed = False
         self._objects: dict[str, Object] = {}
         self._lock = threading.RLock()
@@ -95,6 +135,15 @@ class Session:
                 self._connection.close()
             self._objects = {}
 
+    def __del__(self) -> None:
+        """What was pushed last is not lost with a store that nobody has closed. Its entries keep the connection."""
+        if getattr(self, "_closed", True):
+            return
+        try:
+            self.flush()
+        except ObjectError as e:
+            sys.stderr.write("rlhost.objects: %s\n" % e)
+
     def __enter__(self: S) -> S:
         return self
 
@@ -104,9 +153,9 @@ class Session:
         else:
             self._close()
 
-    def __reduce__(self: S) -> tuple[type[S], tuple[str]]:
+    def __reduce__(self: S) -> Any:
         """In another process it is a session of its own at the same host, without this one's claims."""
-        return type(self), (self.path,)
+        return functools.partial(type(self), pickle=self._pickles), (self.path,)
 
     @property
     def round_trips(self) -> int:
@@ -146,7 +195,7 @@ class Session:
         with self._lock:
             o = self._objects.get(name)
             if o is None or o.connection is not connection or o.number != reply[R_OBJECT]:
-                o = Object(connection, name, reply[R_OBJECT])
+                o = Object(connection, name, reply[R_OBJECT], self._pickles)
                 o.place(reply)
                 self._objects[name] = o
             return o
@@ -166,7 +215,7 @@ class Session:
 
     def _claimed(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[tuple[Any, ...], Object]:
         """Sends a request for reading, with the mapping in place before the claim."""
-        for last in (False, True):
+        for last in TRIES:
             o = self._objects.get(name)
             if o is None or o.connection.lost is not None:
                 o = self._find(name)
@@ -182,18 +231,16 @@ class Session:
                     raise
             except Removed:
                 self._settle_in(o)  # a push before it is lost, too
-                self._forget(o)
                 if last or not self._made_anew(o):
                     raise
         raise AssertionError
 
     def _ask(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[Any, ...]:
-        for last in (False, True):
+        for last in TRIES:
             o = self._find(name)
             try:
                 return o.connection.call(op, flags, 0, o.number, **request)
             except Removed:
-                self._forget(o)
                 if last or not self._made_anew(o):
                     raise
         raise AssertionError
@@ -202,13 +249,21 @@ class Session:
         with self._lock:
             if self._objects.get(o.name) is o:
                 del self._objects[o.name]
+            (claim, _), o.spare = o.spare, (0, 0)
+        if claim:  # it would keep the memory of the object
+            o.connection.post(ABORT, claim)
 
     def _made_anew(self, o: Object) -> bool:
-        """Whether there is a new object with the name of a removed one."""
+        """Whether there is another object of that name now, or a larger one in its place, which is found next."""
         try:
-            return self._find(o.name).number != o.number
+            reply = self._connect().call(OPEN, NO_FILE, payload=o.name.encode())
         except NotFound:
+            self._forget(o)
             return False
+        if reply[R_OBJECT] == o.number:
+            return False
+        self._forget(o)
+        return True
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

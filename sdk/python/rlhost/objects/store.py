@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import struct
-from typing import Any, Sequence
+from typing import Any, Literal, Sequence, overload
 
 import numpy as np
 
-from .. import plain
-from .claims import Batch, Entry, Pushed, Writing, views_of
-from .errors import Full, NoEntry, Removed, WrongTracks
-from .layout import Coded, Object, Track
-from .session import Session
+from .claims import Batch, Entry, Pushed, Writing, copy_of, views_of
+from .errors import Empty, Full, NoEntry, NotFound, Removed, TooLarge, WrongTracks
+from .layout import Object, Track, array_of
+from .session import TRIES, Session
 from .wire import (
-    ABORT, BATCH, BYTES, COMMIT, CONFIG, CREATE, DELETE, DESCRIBED, LATEST, LIST, NEW, NEXT, NO_FILE, NUMBER_OF, OPEN, POP,
-    RANGE, READ, REMOVE, REQUEST, REUSE, REVOKE, R_BLOCK, R_CLAIM, R_COUNT, R_INDEX, R_SPARE, R_SPARE_BLOCK, STAT,
-    VIEW, description,
+    ABORT, BATCH, BYTES, COMMIT, CONFIG, CREATE, DELETE, DESCRIBED, GROW, LATEST, LIST, NEW, NEXT, NO_FILE,
+    NUMBER_OF, OPEN, POP, RANGE, READ, REMOVE, REQUEST, REUSE, REVOKE, R_BLOCK, R_CLAIM, R_COUNT, R_INDEX, R_SPARE,
+    R_SPARE_BLOCK, STAT, TORN, VIEW, description,
 )
 
 
 class Store(Session):
     """A connection to the objects that a running rlhost serves, at ``path``, under ``name`` or at default_path(). It raises
-    HostLost if no host serves there; with a timeout it waits that long for one."""
+    HostLost if no host serves there; with a timeout it waits that long for one.
+
+    With ``pickle`` it takes and yields objects of any class, by pickle where rlhost.plain does not know them. Reading a
+    pickle runs code that its writer has chosen: every process of this user that the store serves."""
 
     # Objects.
 
@@ -36,9 +39,12 @@ class Store(Session):
         enough is used; else Exists."""
         if tracks is None:
             tracks = [Track(shape, dtype, bytes=bytes)]
+        self._create(name, capacity, tracks, spares, REUSE if exist_ok else 0)
+
+    def _create(self, name: str, capacity: int, tracks: Sequence[Track], spares: int, flags: int) -> None:
         encoded = name.encode()
         config = CONFIG.pack(capacity, spares, len(tracks)) + b"".join(t._packed() for t in tracks)
-        self._connect().call(CREATE, REUSE if exist_ok else 0, count=len(encoded), payload=encoded + config)
+        self._connect().call(CREATE, flags, count=len(encoded), payload=encoded + config)
 
     def remove(self, name: str) -> None:
         """Removes an object for all processes. Its readers keep their views."""
@@ -78,25 +84,26 @@ class Store(Session):
     # Writing.
 
     def push(self, name: str, data: Any, timeout: float | None = None) -> "Pushed":
-        """Copies an array (anything numpy takes), bytes, a str or a dict (or a sequence of them for an object of
-        several tracks) into a new entry. NotFound if the object does not exist: use create, or put, which creates it.
+        """Copies an array (anything numpy takes), bytes or a value of rlhost.plain (or a sequence of them for an object of
+        several tracks) into a new entry. A list or tuple of numbers is an array. NotFound if the object does not exist: use
+        create, or put, which creates it.
+
         Without a timeout it returns while the entry is pending, at most one for each object; the next push waits if
         there was no room for this one, and raises its error. With a timeout it waits for room itself, and raises Full
         at its end. The result can be used as the entry's index."""
         if timeout is None:
             self._settle(name)
-        for last in (False, True):
+        for last in TRIES:
             o = self._object_to_write(name)
             try:
                 return self._push(o, data, timeout)
-            except Removed:
-                self._forget(o)
+            except (Removed, TooLarge):  # it may have grown
                 if last or not self._made_anew(o):
                     raise
         raise AssertionError
 
     def _push(self, o: Object, data: Any, timeout: float | None) -> Pushed:
-        arrays = (_array(data),) if o.single else tuple(_array(d) for d in data)
+        arrays = tuple(array_of(d, self._pickles) for d in ((data,) if o.single else data))
         values = o.pack(arrays)
         connection = o.connection
         with self._lock:
@@ -145,24 +152,78 @@ class Store(Session):
             o.keep(reply[R_SPARE], reply[R_SPARE_BLOCK])
         return pushed
 
-    def put(self, name: str, data: Any, capacity: int = 64, timeout: float | None = None) -> Pushed:
-        """Pushes, and makes the object first if there is none: for ``capacity`` entries as large as this one. A list or
-        tuple has one array for each track."""
+    @overload
+    def put(self, name: str, data: Any, capacity: int | None = None, timeout: float | None = None, *, as_list: Literal[False] = False,
+            redundancy: int = 0) -> Pushed: ...
+    @overload
+    def put(self, name: str, data: Any, capacity: int | None = None, timeout: float | None = None, *, as_list: Literal[True],
+            redundancy: int = 0) -> list[Pushed]: ...
+
+    def put(self, name: str, data: Any, capacity: int | None = None, timeout: float | None = None, *, as_list: bool = False,
+            redundancy: int = 0) -> Pushed | list[Pushed]:
+        """Pushes, and makes the object first if there is none, or makes it larger if the data does not fit its blocks. A new object has
+        ``capacity`` entries, 64 by default, and ``redundancy`` more. A list or tuple with arrays or bytes in it has one for each track;
+        any other is a value.
+
+        With ``as_list`` each item of data becomes an entry, and the object has room for all of them at once."""
+        if not as_list:
+            return self._put(name, data, (64 if capacity is None else capacity) + redundancy, timeout)
+        items = list(data)
+        room = max(len(items), capacity or 0) + redundancy
+        if items:
+            self._ensure(name, items, room)
+        return [self._put(name, item, room, timeout) for item in items]
+
+    def _put(self, name: str, data: Any, capacity: int, timeout: float | None) -> Pushed:
         if name not in self._objects:
-            arrays = [_array(d) for d in (data if isinstance(data, (list, tuple)) else [data])]
-            sizes = [Track(a.shape, a.dtype).bytes if isinstance(a, np.ndarray) else len(a) for a in arrays]
-            self.create(name, capacity, tracks=[Track(bytes=max(1, n)) for n in sizes], exist_ok=True)
+            self._make(name, self._tracks([data]), capacity, REUSE)
+        try:
+            return self.push(name, data, timeout)
+        except TooLarge:
+            self._make(name, self._tracks([data]), 1, GROW)
         return self.push(name, data, timeout)
+
+    def _ensure(self, name: str, items: list[Any], room: int) -> None:
+        """Makes an object that has room for more entries, or makes it larger."""
+        tracks = self._tracks(items)
+        try:
+            stat = self.stat(name)
+            room += stat["Entries"] + stat["Writing"] + stat["Kept"]
+        except NotFound:
+            pass
+        self._make(name, tracks, room, GROW)
+
+    def _make(self, name: str, tracks: list[Track], capacity: int, how: int) -> None:
+        self._settle(name)
+        try:
+            self._create(name, capacity, tracks, 0, how)
+        except TooLarge:  # somebody else has made a smaller one
+            self._create(name, 1, tracks, 0, GROW)
+        o = self._objects.get(name)
+        if o is not None:
+            self._forget(o)
+
+    def _tracks(self, items: list[Any]) -> list[Track]:
+        """The tracks of an object whose entries these can be."""
+        found: list[int] = []
+        for data in items:
+            several = isinstance(data, (list, tuple)) and any(isinstance(d, (np.ndarray, bytes, bytearray, memoryview)) for d in data)
+            arrays = [array_of(d, self._pickles) for d in (data if several else (data,))]
+            sizes = [Track(a.shape, a.dtype).bytes if isinstance(a, np.ndarray) else len(a) for a in arrays]
+            found = found or [1] * len(sizes)
+            if len(sizes) != len(found):
+                raise WrongTracks("items of %d and of %d tracks: want as many in each" % (len(found), len(sizes)))
+            found = [max(a, b) for a, b in zip(found, sizes)]
+        return [Track(bytes=n) for n in found]
 
     def new(self, name: str, shape: Any = (), dtype: Any = None, timeout: float | None = None) -> Writing:
         """Takes a block to write in place. For an object of several tracks, shape is a sequence of (shape, dtype)
         pairs and dtype is not given; without a dtype, shape is a number of bytes. Full at the end of the timeout."""
-        for last in (False, True):
+        for last in TRIES:
             o = self._object_to_write(name)
             try:
                 return self._new(o, shape, dtype, timeout)
-            except Removed:
-                self._forget(o)
+            except (Removed, TooLarge):  # it may have grown
                 if last or not self._made_anew(o):
                     raise
         raise AssertionError
@@ -206,8 +267,9 @@ class Store(Session):
         e = Entry()
         e._hold(o, reply[R_CLAIM])
         e._lent = reply[R_SPARE]
-        e.index, block, tracks = VIEW.unpack_from(body)
-        e.arrays, _ = views_of(o, body, VIEW.size, block, tracks)
+        e.index, e._block, tracks = VIEW.unpack_from(body)
+        e.torn = tracks >= TORN
+        e.arrays, _ = views_of(o, body, VIEW.size, e._block, tracks & ~TORN)
         return e
 
     def batch_read(self, name: str, indices: Sequence[int]) -> Batch:
@@ -224,22 +286,41 @@ class Store(Session):
     def _batch(self, reply: tuple[Any, ...], o: Object) -> Batch:
         b = Batch()
         b._hold(o, reply[R_CLAIM])
-        indices, items, at = [], [], 0
+        indices, items, at, torn = [], [], 0, False
         for _ in range(reply[R_COUNT]):
             index, block, tracks = VIEW.unpack_from(reply[-2], at)
+            torn, tracks = torn or tracks >= TORN, tracks & ~TORN
             arrays, at = views_of(o, reply[-2], at + VIEW.size, block, tracks)
             indices.append(index)
             items.append(arrays[0] if tracks == 1 else arrays)
-        b.indices, b.items = tuple(indices), tuple(items)
+        b.indices, b.items, b.torn = tuple(indices), tuple(items), torn
         return b
 
-    def get(self, name: str, index: int | None = None) -> Any:
-        """A copy of the entry of that index, or of the newest."""
-        with_entry = self.read_latest(name) if index is None else self.read(name, index)
+    def get(self, name: str, index: int | Sequence[int] | None = None) -> Any:
+        """A copy of the entry of that index, or of the newest, and None if there is none; for several indices, a list of
+        them."""
         try:
-            return with_entry.copy()
+            if index is None:
+                entry = self.read_latest(name)
+            elif isinstance(index, (int, np.integer, Pushed)):
+                entry = self.read(name, operator.index(index))
+            else:
+                return self._get_several(name, [operator.index(i) for i in index])
+        except (NoEntry, Empty):
+            return None
+        try:
+            return entry.copy()
         finally:
-            with_entry.release()
+            entry.release()
+
+    def _get_several(self, name: str, indices: list[int]) -> list[Any]:
+        if not indices:
+            return []
+        try:
+            with self.batch_read(name, indices) as batch:
+                return _copies(batch)
+        except NoEntry:
+            return [self.get(name, i) for i in indices]
 
     def get_all(self, name: str) -> list[Any]:
         """Copies of all entries, oldest first."""
@@ -251,10 +332,7 @@ class Store(Session):
             except NoEntry:
                 return copies
             with batch:
-                for item in batch:
-                    several = isinstance(item, tuple)
-                    one = tuple(_copy(a) for a in (item if several else (item,)))
-                    copies.append(one if several else one[0])
+                copies += _copies(batch)
                 start = batch.indices[-1] + 1
 
     def delete(self, name: str, index: int, revoke: bool = False) -> None:
@@ -263,20 +341,9 @@ class Store(Session):
         self._ask(name, DELETE, REVOKE if revoke else 0, index=index)
 
 
-def _array(data: Any) -> Any:
-    if isinstance(data, np.ndarray):
-        return data
-    if isinstance(data, (str, dict)):
-        return Coded(plain.dumps(data))
-    if isinstance(data, (bytes, bytearray)):
-        return data
-    if isinstance(data, memoryview):
-        return data.cast("B") if data.c_contiguous else data.tobytes()
-    return np.asarray(data)
-
-
-def _copy(a: Any) -> Any:
-    return np.array(a) if isinstance(a, np.ndarray) else bytes(a) if isinstance(a, memoryview) else a
+def _copies(batch: Batch) -> list[Any]:
+    several = len(batch._object.columns) > 1  # else a tuple is a value
+    return [tuple(copy_of(a) for a in item) if several else copy_of(item) for item in batch]
 
 
 def _describe(memory: Any, at: int, dtype: np.dtype, shape: tuple[int, ...]) -> None:

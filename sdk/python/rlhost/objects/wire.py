@@ -11,13 +11,15 @@ import numpy as np
 
 from .errors import WrongDType
 
-VERSION = 1
+VERSION = 2
 MAX_FRAME = 64 << 10
 MAX_RANK = 8
 
 HELLO, CREATE, OPEN, REMOVE, NEW, SPARE, COMMIT, ABORT, READ, LATEST, POP, BATCH, RELEASE, DELETE, STAT, \
-    LIST, CANCEL = range(1, 18)
+    LIST, CANCEL, LOCK, UNLOCK = range(1, 20)
 ONE_WAY, NEXT, REVOKE, REUSE, WRITE, NO_FILE, RANGE = (1 << i for i in range(7))
+GROW, ALONE, TEAR, MEND = REVOKE, WRITE, REVOKE, REUSE  # of CREATE, LOCK and UNLOCK
+TORN = 1 << 31  # in the number of a view's tracks
 
 REQUEST = struct.Struct("<BBBxIIIQQQq")  # op flags values seq object count claim index release wait
 REPLY = struct.Struct("<BBxxIIIQQQII")   # op status seq object block claim index spare spare_block count
@@ -28,7 +30,7 @@ COLUMN = struct.Struct("<QQQBB")         # at stride bytes dtype name
 CONFIG = struct.Struct("<QqI")           # capacity spares tracks
 TRACK = struct.Struct("<QBB")            # bytes dtype name
 
-ANY, BYTES, PLAIN, DESCRIBED = 0, 32, 33, 34
+ANY, BYTES, PLAIN, DESCRIBED, PICKLED = 0, 32, 33, 34, 35
 DTYPES = {
     1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 6: "<f2", 8: "<f4", 9: "<f8", 10: "?",
     16: "<u2", 17: "<u4", 18: "<u8", 19: "<c8", 20: "<c16",
