@@ -45,6 +45,8 @@ plugins/wasm/internal/...: hostabi/... core/... plugins/wasm/internal/...
 plugins/componentcheck: hostabi core/... plugins/envcheck
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
+plugins/channel:        hostabi core/... plugins/items
+plugins/objects:        hostabi core/... plugins/items plugins/objects/store
 plugins/author:         hostabi/... core/... sdk/component
 plugins/author/authortest: hostabi/... core/... plugins/plugintest sdk/sdktest/scribe
 plugins/builtin:        any

@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/items"
 )
 
 // config is the component's table.
@@ -189,12 +190,8 @@ func (c *Component) put(m *hostabi.Message) {
 
 // episode makes an item of an episode.
 func (c *Component) episode(m *hostabi.Message) (string, core.Item) {
-	e := trajectory.EpisodeOf(m)
-	values := []field{
-		{"env", uint64(e.Env)}, {"agent", uint64(e.Agent)}, {"return", float64(e.Return)}, {"length", uint64(e.Length)},
-		{"terminated", e.Terminated}, {"policy_version", m.PolicyVersion},
-	}
-	return c.keyOf(values), core.Item{Weight: c.weightOf(values), Data: appendDict(nil, values)}
+	values := items.OfEpisode(m)
+	return c.keyOf(values), core.Item{Weight: c.weightOf(values), Data: values.AppendPlain(nil)}
 }
 
 // trajectory makes an item of a block.
@@ -203,25 +200,22 @@ func (c *Component) trajectory(m *hostabi.Message) (string, core.Item, error) {
 	if err != nil {
 		return "", core.Item{}, err
 	}
-	data := encodeBlock(t, m.PolicyVersion)
-	values := []field{{"split", uint64(m.Split)}, {"rows", uint64(t.Meta().ValidRows)}}
+	data, values := items.Block(t, m.PolicyVersion), items.OfBlock(t, m)
 	return c.keyOf(values), core.Item{Weight: c.weightOf(values), Data: data}, lease.Release()
 }
 
 // keyOf returns the key of an item.
-func (c *Component) keyOf(values []field) string {
-	if i := slices.IndexFunc(values, func(f field) bool { return f.name == c.config.Key }); i >= 0 {
-		return fmt.Sprint(values[i].value)
+func (c *Component) keyOf(values items.Values) string {
+	if key, ok := values.Text(c.config.Key); ok {
+		return key
 	}
 	return defaultKey
 }
 
 // weightOf returns the weight of an item.
-func (c *Component) weightOf(values []field) float64 {
-	if i := slices.IndexFunc(values, func(f field) bool { return f.name == c.config.Weight }); i >= 0 {
-		if n, ok := values[i].value.(uint64); ok {
-			return float64(n)
-		}
+func (c *Component) weightOf(values items.Values) float64 {
+	if weight, ok := values.Number(c.config.Weight); ok {
+		return weight
 	}
 	return 1
 }

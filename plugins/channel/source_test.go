@@ -33,6 +33,30 @@ func put(t *testing.T, key string, weight float64, data []byte) {
 // number is an int as rlhost.plain in Python has it.
 func number(n int64) []byte { return binary.LittleEndian.AppendUint64([]byte{'i'}, uint64(n)) }
 
+// field is a key of a dict with its value: a uint64, a float64 or a bool.
+type field struct {
+	name  string
+	value any
+}
+
+// appendDict appends a dict as rlhost.plain in Python has it.
+func appendDict(data []byte, fields []field) []byte {
+	data = binary.LittleEndian.AppendUint32(append(data, '{'), uint32(len(fields)))
+	for _, f := range fields {
+		data = binary.LittleEndian.AppendUint32(append(data, 's'), uint32(len(f.name)))
+		data = append(data, f.name...)
+		switch v := f.value.(type) {
+		case uint64:
+			data = append(data, number(int64(v))...)
+		case float64:
+			data = binary.LittleEndian.AppendUint64(append(data, 'f'), math.Float64bits(v))
+		case bool:
+			data = append(data, map[bool]byte{true: 'T', false: 'F'}[v])
+		}
+	}
+	return data
+}
+
 func TestSource_ItemsBecomeEpisodes(t *testing.T) {
 	r, c := newRig(t, func(c *config) {
 		c.Gives, c.Keys, c.Key, c.Weight = component.PayloadEpisode, []string{"3", "5"}, "env", "length"
