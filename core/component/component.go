@@ -53,6 +53,8 @@ type Port struct {
 	// OnLoan: the signal's messages name a block that the sender still has on loan and keeps until it is
 	// answered, so they carry no claim on it.
 	OnLoan bool
+	// Optional: the component does its work without a wire of this port.
+	Optional bool
 }
 
 // Agreed returns what the other side of a connection must agree on; 0 = whatever it says.

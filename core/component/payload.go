@@ -27,6 +27,7 @@ const (
 	PayloadWeights    = "weights"         // a new policy version
 	PayloadStats      = "learner_stats"   // of one learner round
 	PayloadEpisode    = "episode"         // that has ended
+	PayloadChange     = "store_change"    // of an object of a store: the index of its newest entry
 )
 
 // Payload describes the messages with one payload to the host.
@@ -79,6 +80,9 @@ var payloads = [...]Payload{
 	{Name: PayloadDataset, Fields: "handle dataset {index u64, count u32, parts u32, handles u64[count], parts {member u32, first u32, envs u32, number u32}[parts]}, policy_version u64", Block: true, Learned: true, Own: true},
 	{Name: PayloadWeights, Fields: "handle weights {version u64, parameters u32, statistics u32, hash u8[32], zero u8[16], parameters f32[], means f32[], scales f32[]}, policy_version u64", Block: true, Publishes: true, Own: true},
 	{Name: PayloadStats, Fields: "handle names {f64[]}, policy_version u64", Block: true, Own: true},
+	{Name: PayloadChange, Fields: "index u64 at inline 0", Own: true, Inline: func(m *hostabi.Message) map[string]any {
+		return map[string]any{"index": m.Inline[0]}
+	}},
 	{Name: PayloadEpisode, Fields: "policy u32 at t, return f32 at inline 0, length u32 at inline 32, env u32 at inline 64, terminated bit at inline 96, task u16 at inline 97, agent u15 at inline 113", Inline: func(m *hostabi.Message) map[string]any {
 		e := trajectory.EpisodeOf(m)
 		return map[string]any{"env": e.Env, "agent": e.Agent, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}

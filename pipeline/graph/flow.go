@@ -345,7 +345,7 @@ func (k *flowChecker) answerOf(edges map[string][]*Wire, cycle []string) *Wire {
 	return nil
 }
 
-// unwired warns about ports without a wire.
+// unwired warns about ports that need a wire and have none.
 func (k *checker) unwired() {
 	wired := map[string]bool{}
 	for _, w := range k.graph.Wires {
@@ -354,12 +354,12 @@ func (k *checker) unwired() {
 	}
 	for _, x := range k.graph.Components {
 		for _, p := range x.Manifest.Signals {
-			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] && !p.Optional {
 				k.Add("W101", x.table.key, "", "signal %q is not wired: its messages go nowhere", name)
 			}
 		}
 		for _, p := range x.Manifest.Slots {
-			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] && !p.Optional {
 				k.Add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
 			}
 		}

@@ -11,11 +11,13 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// Component is an object store as a node of a pipeline: it serves during the run, and its objects end with the run. It
-// has no signals and no slots.
+// Component is an object store as a node of a pipeline: it serves during the run, and its objects end with the run. What
+// reaches its slots becomes entries of one object, and its signal tells when that object has a new entry, of any writer.
 type Component struct {
 	config config
 	server *Server
+	writer *writer
+	watch  *watch
 }
 
 var _ component.Component = (*Component)(nil)
@@ -25,31 +27,62 @@ type config struct {
 	Socket  string `toml:"socket" doc:"Socket of the store." default:"one of its name, or one for each user where it has no name"`
 	Memory  int64  `toml:"memory,bytes" doc:"Most memory of all objects; 0 = the machine's."`
 	Clients int    `toml:"clients" doc:"Most clients at a time." range:"1 or more"`
+
+	Object   string `toml:"object" doc:"Object that the slots write and the signal is about."`
+	Takes    string `toml:"takes" doc:"What the slots take." range:"episode, trajectory"`
+	Capacity int    `toml:"capacity" doc:"Entries of that object, where the slots make it." range:"1 or more"`
+}
+
+func defaults() config {
+	return config{Clients: 1024, Object: "items", Takes: component.PayloadEpisode, Capacity: 64}
 }
 
 // New returns a component that has not been configured.
-func New() *Component { return &Component{} }
+func New() *Component { return &Component{config: defaults()} }
 
 // Manifest implements component.Component.
 func (c *Component) Manifest() component.Manifest {
-	return component.Manifest{Fixed: "its clients hold the objects that it serves"}
+	return component.Manifest{
+		Slots: []component.Port{
+			{Name: "put", Payload: c.config.Takes, Optional: true, Doc: "what becomes the newest entry, in place of the oldest where the object is full"},
+			{Name: "push", Payload: c.config.Takes, Optional: true, Doc: "what becomes the newest entry, where the object is not full"},
+		},
+		Signals: []component.Port{{Name: "changed", Payload: component.PayloadChange, Optional: true, Doc: "the object has a new entry"}},
+		Fixed:   "its clients hold the objects that it serves",
+	}
 }
 
 // Configure implements component.Component.
 func (c *Component) Configure(decode func(into any) error) error {
-	c.config = config{Clients: 1024}
+	c.config = defaults()
 	if err := decode(&c.config); err != nil {
 		return err
 	}
+	return c.config.check()
+}
+
+func (c *config) check() error {
 	var errs []error
-	if _, err := wire.NamedPath(cmp.Or(c.config.Name, "objects")); err != nil {
-		errs = append(errs, &component.ConfigError{Key: "name", Reason: fmt.Sprintf("is %q, want up to 64 letters, digits and . _ -", c.config.Name)})
+	wrong := func(key, format string, args ...any) {
+		errs = append(errs, &component.ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)})
 	}
-	if c.config.Memory < 0 {
-		errs = append(errs, &component.ConfigError{Key: "memory", Reason: fmt.Sprintf("is %d, want 0 or more", c.config.Memory)})
+	if _, err := wire.NamedPath(cmp.Or(c.Name, "objects")); err != nil {
+		wrong("name", "is %q, want up to 64 letters, digits and . _ -", c.Name)
 	}
-	if c.config.Clients < 1 {
-		errs = append(errs, &component.ConfigError{Key: "clients", Reason: fmt.Sprintf("is %d, want 1 or more", c.config.Clients)})
+	if c.Memory < 0 {
+		wrong("memory", "is %d, want 0 or more", c.Memory)
+	}
+	if c.Clients < 1 {
+		wrong("clients", "is %d, want 1 or more", c.Clients)
+	}
+	if c.Object == "" || len(c.Object) > wire.MaxName {
+		wrong("object", "is %.20q, want 1 to %d bytes", c.Object, wire.MaxName)
+	}
+	if c.Takes != component.PayloadEpisode && c.Takes != component.PayloadTrajectory {
+		wrong("takes", "is %q, want episode or trajectory", c.Takes)
+	}
+	if c.Capacity < 1 || c.Capacity > wire.MaxCapacity {
+		wrong("capacity", "is %d, want 1 to %d", c.Capacity, wire.MaxCapacity)
 	}
 	return errors.Join(errs...)
 }
@@ -71,6 +104,13 @@ func (c *Component) Start(h *component.Host) error {
 		return err
 	}
 	c.server = server
+	c.writer, err = newWriter(h, server.Store(), c.config)
+	if err == nil {
+		c.watch, err = newWatch(h, server.Store(), c.config.Object)
+	}
+	if err != nil {
+		return errors.Join(err, c.Stop())
+	}
 	h.Log.Info("objects are served", "socket", server.Path())
 	return nil
 }
@@ -86,7 +126,10 @@ func (c *Component) Stop() error {
 	if c.server == nil {
 		return nil
 	}
-	err := c.server.Close()
-	c.server = nil
+	if c.watch != nil {
+		c.watch.stop()
+	}
+	err := c.server.Close() // with all sessions
+	c.server, c.writer, c.watch = nil, nil, nil
 	return err
 }

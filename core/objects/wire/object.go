@@ -83,6 +83,7 @@ type Counters struct {
 // Stat is the state of an object at one moment.
 type Stat struct {
 	ID       uint32
+	Origin   uint32 // the ID before the object grew for the first time
 	Name     string
 	Config   Config
 	Entries  int    // committed and reachable

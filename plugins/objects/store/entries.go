@@ -32,6 +32,7 @@ type entry struct {
 // object is one named object. The store's lock guards all fields but the ones that newObject sets for good.
 type object struct {
 	id      uint32
+	origin  uint32 // the number before it grew for the first time
 	name    string
 	config  wire.Config
 	columns []wire.Column

@@ -96,7 +96,7 @@ func (s *Store) newLarger(former *object, c wire.Config) (*object, error) {
 		_ = seg.Close() // as above
 		return nil, err
 	}
-	o.extra = extra
+	o.extra, o.origin = extra, former.origin
 	return o, nil
 }
 

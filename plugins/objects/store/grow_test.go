@@ -48,7 +48,7 @@ func TestGrow_KeepsEntriesIndicesAndWriters(t *testing.T) {
 	}
 	refused(t, reader, Op{Kind: OpRead, Object: grown, Index: 0}, wire.ErrNoEntry)
 	got := stat(t, s, grown)
-	if got.Entries != 3 || got.Next != 4 || got.Config.Capacity != 5 || got.Config.Tracks[0].Bytes != 100 || got.Counters.Deletes != 1 {
+	if got.Origin != id || got.Entries != 3 || got.Next != 4 || got.Config.Capacity != 5 || got.Config.Tracks[0].Bytes != 100 || got.Counters.Deletes != 1 {
 		t.Errorf("it is %+v now", got)
 	}
 	if at := former.columns[0].At + int(held.Views[0].Block)*former.columns[0].Stride; former.seg.Bytes()[at] != 11 {

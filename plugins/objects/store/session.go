@@ -70,6 +70,23 @@ func (u *Session) Wait(ctx context.Context, op *Op) error {
 	return op.Err
 }
 
+// Memory returns the block of a claim to write in one track, for a user in this process, until the claim ends. Errors: as of OpAbort,
+// and ErrTracks.
+func (u *Session) Memory(claim uint64, track int) ([]byte, error) {
+	u.store.mu.Lock()
+	defer u.store.mu.Unlock()
+	c, err := u.find(claim, claimWrite)
+	if err != nil {
+		return nil, err
+	}
+	if track < 0 || track >= len(c.object.columns) {
+		return nil, fmt.Errorf("object %q: track %d: %w: it has %d", c.object.name, track, wire.ErrTracks, len(c.object.columns))
+	}
+	col := c.object.columns[track]
+	at := col.At + int(c.block)*col.Stride
+	return c.object.seg.Bytes()[at : at+col.Track.Bytes : at+col.Track.Bytes], nil
+}
+
 // Cancel ends a waiting operation with err, and ignores any other. op must be an operation of the session whose Done
 // has not returned.
 func (u *Session) Cancel(op *Op, err error) {

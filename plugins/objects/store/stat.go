@@ -17,7 +17,7 @@ func (s *Store) Stat(id uint32) (wire.Stat, error) {
 		return wire.Stat{}, s.absent(id)
 	}
 	t := wire.Stat{
-		ID: o.id, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Lent: o.lent, Claims: o.claims,
+		ID: o.id, Origin: o.origin, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Lent: o.lent, Claims: o.claims,
 		Waiting: o.room.length + o.pops.length + o.reads.length,
 		Next:    o.next, Bytes: o.seg.Size(), Counters: o.counters,
 	}

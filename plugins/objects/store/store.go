@@ -153,6 +153,7 @@ func (s *Store) add(o *object) error {
 	}
 	s.lastID++
 	o.id = s.lastID
+	o.origin = cmp.Or(o.origin, o.id)
 	s.objects[o.id], s.names[o.name] = o, o
 	s.bytes += o.seg.Size()
 	for op := s.opens.head; op != nil; {
