@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from . import _native
-from .component import Component, ConfigError, ConfigErrors, Flow
+from .component import Component, ConfigError, ConfigErrors, Flow, Signal
 from .host import Host
 from .values import PAYLOAD as VALUE
 
@@ -56,6 +56,10 @@ class Together(Component):
         if errors:
             raise ConfigErrors(errors)
         self._set_ports(self, self._parts)
+        for name, part in self._parts.items():
+            for slot in part.slots:
+                if not hasattr(self, f"{name}_{slot.name}"):  # it depends on the table
+                    setattr(self, f"{name}_{slot.name}", getattr(part, slot.name))
 
     def flow(self) -> Flow | None:
         """What the first part that makes or gathers trajectory blocks says."""
@@ -126,23 +130,24 @@ class _PartHost:
 
     def emit(self, signal: str, handle: Any = 0, **fields: Any) -> None:
         """As Host.emit."""
-        routes = self._inside.get(signal)
-        if routes is None:
+        if signal not in self._inside:
             self._host.emit(f"{self._name}_{signal}", handle, **fields)
             return
-        slots, of_values = routes
-        message = handle if of_values else _native.Message(handle=handle, **fields)
-        for run in slots:
-            self._whole._send(run, message, 0 if of_values else handle)
+        of, slots = self._inside[signal]
+        if of.payload == VALUE:
+            for run in slots:
+                self._whole._send(run, handle, 0)
+        else:
+            self.forward(signal, _native.Message(handle=handle, **fields))
 
     def forward(self, signal: str, m: _native.Message) -> None:
         """As Host.forward."""
-        routes = self._inside.get(signal)
-        if routes is None:
+        if signal not in self._inside:
             self._host.forward(f"{self._name}_{signal}", m)
             return
-        for run in routes[0]:
-            self._whole._send(run, m, m.handle)
+        of, slots = self._inside[signal]
+        for run in slots:
+            self._whole._send(run, m, 0 if of.on_loan else m.handle)
 
     def reply(self, signal: str, m: _native.Message, request: _native.Message) -> None:
         """As Host.reply; inside it goes where the signal goes."""
@@ -156,15 +161,15 @@ class _PartHost:
         return self._host.add_arena(f"{self._name}.{name}", *args, **more)
 
 
-def _inside(name: str, part: Component, wires: Sequence[tuple[str, str]], parts: Mapping[str, Component]) -> dict[str, tuple[list[Any], bool]]:
-    """By signal of a part that is inside: the slots that it goes to, and whether it sends values."""
-    found: dict[str, tuple[list[Any], bool]] = {}
+def _inside(name: str, part: Component, wires: Sequence[tuple[str, str]], parts: Mapping[str, Component]) -> dict[str, tuple[Signal, list[Any]]]:
+    """The signals of a part that are inside, each with the slots that it goes to."""
+    found: dict[str, tuple[Signal, list[Any]]] = {}
     for source, sink in wires:
         owner, signal = _port(source)
         if owner == name:
             to, slot = _port(sink)
-            of_values = next(s.payload for s in part.signals if s.name == signal) == VALUE
-            found.setdefault(signal, ([], of_values))[0].append(getattr(parts[to], slot))
+            declared = next(s for s in part.signals if s.name == signal)
+            found.setdefault(signal, (declared, []))[1].append(getattr(parts[to], slot))
     return found
 
 

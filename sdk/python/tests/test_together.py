@@ -52,10 +52,30 @@ GAME = """
             self.host.emit("pong", inline=(m.inline[0] + 1, 0))
 
     class Talk(rlhost.Component):
-        signals = [rlhost.Signal("said", "value")]
-        slots = [rlhost.Slot("on_said", "value")]
+        signals = [rlhost.Signal("said", "value"), rlhost.Signal("page", "page")]
+        slots = [rlhost.Slot("on_said", "value"), rlhost.Slot("on_page", "page")]
+
+        def start(self, host):
+            self.pages, self.read = host.add_arena("pages", 2, 64), 0
+
+        def turn(self):
+            with self.pages.loan() as loan:  # two blocks last for ever, as each claim on them ends
+                loan.array[0] = self.read
+                handle = loan.commit()
+            self.host.emit("page", handle)
+            self.host.release(handle)
+
+        def on_page(self, m):
+            with self.host.lease(m.handle) as page:
+                assert page.array[0] == self.read
+            self.read += 1
+            if self.read < 100:
+                self.turn()
+            else:
+                self.host.log.info("read %d pages", self.read)
 
         def begin(self):
+            self.turn()
             self.word = object()  # no codec takes it: it never leaves the process
             self.host.emit("said", self.word)
 
@@ -72,7 +92,8 @@ GAME = """
 
     class Game(rlhost.Together):
         parts = {"ping": Ping, "pong": Pong, "talk": Talk}
-        wires = [("ping.ping", "pong.on_ping"), ("pong.pong", "ping.on_pong"), ("talk.said", "talk.on_said")]
+        wires = [("ping.ping", "pong.on_ping"), ("pong.pong", "ping.on_pong"), ("talk.said", "talk.on_said"),
+                 ("talk.page", "talk.on_page")]
 
     if __name__ == "__main__":
         rlhost.serve(Ping, Pong, Judge, Game)
@@ -114,6 +135,7 @@ class RunTest(unittest.TestCase):
         ran = self.run_with("most = 3000")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("ended (component)", ran.stdout)
+        self.assertIn("read 100 pages", ran.stderr)
         done = eval(ran.stderr.split("judge: done ")[1].splitlines()[0])
         self.assertEqual((done["rallies"], len(set(done["pids"]))), (3000, 1))
 
@@ -152,6 +174,20 @@ class ClassTest(unittest.TestCase):
                              (("a.other", "b.on_in"), "a.other sends text, b.on_in takes number")]:
             with self.subTest(wire), self.assertRaisesRegex(TypeError, reason):
                 type("Pair", (rlhost.Together,), {"parts": {"a": One, "b": One}, "wires": [wire]})
+
+    def test_ports_may_depend_on_the_table_of_their_part(self):
+        class Fan(rlhost.Component):
+            def configure(self, config):
+                self.slots = [rlhost.Slot(name, "number") for name in config["of"]]
+                for name in config["of"]:
+                    setattr(self, name, lambda m: m)
+
+        class Pair(rlhost.Together):
+            parts = {"fan": Fan}
+        pair = Pair()
+        pair.configure({"fan": {"of": ["x", "y"]}})
+        self.assertEqual([s.name for s in pair.slots], ["fan_x", "fan_y"])
+        self.assertEqual(pair.fan_y(7), 7)
 
     def test_complains_about_the_tables_of_its_parts(self):
         class Pair(rlhost.Together):
