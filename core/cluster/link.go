@@ -9,15 +9,21 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 )
 
 // ErrConnect is wrapped by errors of connecting.
 var ErrConnect = errors.New("cannot connect")
 
-// LinkOptions are what a Link is made with: one of the two.
+// ErrKey is wrapped where a server does not know the key.
+var ErrKey = errors.New("the server does not admit this key")
+
+// LinkOptions are what a Link is made with: Server, URL or Token.
 type LinkOptions struct {
-	Server *Server // in this process
-	URL    string  // elsewhere
+	Server   *Server   // in this process
+	URL      string    // elsewhere, where everybody may connect
+	Token    Token     // of a server that asks for keys; its address and certificate
+	Identity *Identity // with Token: the key that this host has made, once it is admitted; nil: the token's, which may ask
 }
 
 // Link is a connection to a server. It connects again whenever it must. Its methods may be called from any goroutine.
@@ -42,13 +48,12 @@ func Connect(ctx context.Context, o LinkOptions) (*Link, error) {
 	if end, ok := ctx.Deadline(); ok {
 		options = append(options, nats.Timeout(max(time.Until(end), time.Millisecond)))
 	}
-	url := o.URL
-	if o.Server != nil {
-		url, options = "", append(options, nats.InProcessServer(o.Server.nats))
+	url, more, err := o.where()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
-	var err error
-	if l.conn, err = nats.Connect(url, options...); err != nil {
-		return nil, fmt.Errorf("%w to %s: %w", ErrConnect, url, err)
+	if l.conn, err = nats.Connect(url, append(options, more...)...); err != nil {
+		return nil, fmt.Errorf("%w to %s: %w", ErrConnect, url, reason(err))
 	}
 	if l.js, err = jetstream.New(l.conn); err != nil {
 		l.conn.Close()
@@ -72,4 +77,78 @@ func (l *Link) connects() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.again
+}
+
+// where returns the address of a server and how to be let in.
+func (o *LinkOptions) where() (url string, options []nats.Option, err error) {
+	switch {
+	case o.Server != nil:
+		options = append(options, nats.InProcessServer(o.Server.nats))
+		if o.Server.owner != nil {
+			options = append(options, nats.Nkey(o.Server.owner.Key(), o.Server.owner.pair.Sign))
+		}
+		return "", options, nil
+	case o.URL != "":
+		return o.URL, nil, nil
+	}
+	identity, inbox := o.Identity, askInbox
+	if identity != nil {
+		inbox = inPrefix + identity.Key()
+	} else {
+		pair, err := nkeys.FromSeed([]byte(o.Token.Seed))
+		if err != nil {
+			return "", nil, fmt.Errorf("%w: %w", ErrToken, err)
+		}
+		if identity, err = identityOf(pair); err != nil {
+			return "", nil, fmt.Errorf("%w: %w", ErrToken, err)
+		}
+	}
+	return "tls://" + o.Token.Address, []nats.Option{
+		nats.Secure(pinned(o.Token.Fingerprint)), nats.TLSHandshakeFirst(), nats.Nkey(identity.Key(), identity.pair.Sign), nats.CustomInboxPrefix(inbox),
+	}, nil
+}
+
+// reason says what a refusal of the server means.
+func reason(err error) error {
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		return ErrKey
+	}
+	return err
+}
+
+// Ask sends a request and returns its answer.
+func (l *Link) Ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	m, err := l.conn.RequestWithContext(ctx, subject, data)
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+// Answer calls answer for each request on a subject, one at a time, until the link is closed. What answer returns is sent back, unless it is nil.
+func (l *Link) Answer(subject string, answer func(subject string, data []byte) []byte) error {
+	_, err := l.conn.Subscribe(subject, func(m *nats.Msg) {
+		if back := answer(m.Subject, m.Data); back != nil && m.Reply != "" {
+			_ = m.Respond(back) // one that cannot be sent is asked for again
+		}
+	})
+	return err
+}
+
+// Tell sends a message to all who listen to a subject, and returns once the server has it.
+func (l *Link) Tell(ctx context.Context, subject string, data []byte) error {
+	if err := l.conn.Publish(subject, data); err != nil {
+		return err
+	}
+	return l.Pulse(ctx)
+}
+
+// answerTime is how long a server is waited for where the caller says nothing.
+const answerTime = 5 * time.Second
+
+// Pulse asks the server whether it is awake and returns when it has answered.
+func (l *Link) Pulse(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, answerTime)
+	defer stop()
+	return l.conn.FlushWithContext(ctx)
 }

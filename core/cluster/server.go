@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 )
 
 // Limits of a Server.
@@ -23,47 +25,102 @@ var ErrAddress = errors.New("cannot listen")
 
 // ServerOptions are what a Server is made with.
 type ServerOptions struct {
-	Address string // host:port, of this machine alone; port 0 is any free one
+	Address string // host:port where it listens; port 0 is any free one
 	Folder  string // of the run; the server may write there
+	Run     string // name of the run, for its token
+
+	// Admits says which hosts may connect, by their public keys. It is called by any goroutine. Without it everybody may, and the address must
+	// be of the loopback interface.
+	Admits func(key string) bool
+	Hosts  int // at most, where Admits is there
 }
 
 // Server is a server of NATS in this process.
 type Server struct {
-	nats *server.Server
+	nats  *server.Server
+	owner *Identity // nil where nobody is asked for a key
+	token Token
 }
 
-// Serve starts a server. It listens on the loopback interface alone, because a program that can connect may do everything.
+// Serve starts a server. With Admits all speak TLS with it, by a certificate that is known by its fingerprint, and have a key each.
 func Serve(o ServerOptions) (*Server, error) {
-	host, text, err := net.SplitHostPort(o.Address)
+	s := &Server{}
+	settings, err := s.settings(o)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %q: %w", ErrAddress, o.Address, err)
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("%w at %s: it is no address of the loopback interface", ErrAddress, o.Address)
+	// The server would try again for as long as it is waited for.
+	free, err := net.Listen("tcp", o.Address)
+	if err == nil {
+		err = free.Close()
+	}
+	if err == nil {
+		s.nats, err = server.NewServer(settings)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", ErrAddress, o.Address, err)
+	}
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(startTime) {
+		s.Close()
+		return nil, fmt.Errorf("%w at %s: the server has not started within %v", ErrAddress, o.Address, startTime)
+	}
+	if g, ok := settings.CustomClientAuthentication.(*guard); ok {
+		g.account.Store(s.nats.GlobalAccount())
+	}
+	s.token.Address = s.Address()
+	return s, nil
+}
+
+// settings are the server's, and make its keys and its certificate.
+func (s *Server) settings(o ServerOptions) (*server.Options, error) {
+	host, text, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, err
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: the port is a number up to 65535", ErrAddress, o.Address)
+		return nil, errors.New("the port is a number up to 65535")
 	}
-	// The server would try again for as long as it is waited for.
-	free, err := net.Listen("tcp", o.Address)
-	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", ErrAddress, o.Address, err)
+	settings := options(host, int(port), o.Folder)
+	if o.Admits == nil {
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			return nil, errors.New("it is no address of the loopback interface")
+		}
+		return settings, nil
 	}
-	if err := free.Close(); err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", ErrAddress, o.Address, err)
-	}
-	s, err := server.NewServer(options(host, int(port), o.Folder))
-	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", ErrAddress, o.Address, err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(startTime) {
-		s.Shutdown()
-		return nil, fmt.Errorf("%w at %s: the server has not started within %v", ErrAddress, o.Address, startTime)
-	}
-	return &Server{s}, nil
+	return settings, s.guard(settings, o)
 }
+
+func (s *Server) guard(settings *server.Options, o ServerOptions) error {
+	ask, err := nkeys.CreateUser()
+	if err != nil {
+		return err
+	}
+	askKey, err := ask.PublicKey()
+	if err != nil {
+		return err
+	}
+	seed, err := ask.Seed()
+	if err != nil {
+		return err
+	}
+	if s.owner, err = NewIdentity(); err != nil {
+		return err
+	}
+	certificate, err := newCertificate(time.Now())
+	if err != nil {
+		return err
+	}
+	s.token = Token{Run: o.Run, Fingerprint: fingerprint(certificate.Certificate[0]), Seed: string(seed)}
+	settings.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+	g := &guard{owner: s.owner.Key(), ask: askKey, admits: o.Admits}
+	g.guarded(settings, o.Hosts)
+	return nil
+}
+
+// Token returns what hosts need to ask this server, with the address at which it listens; empty where everybody may connect.
+func (s *Server) Token() Token { return s.token }
 
 func options(host string, port int, folder string) *server.Options {
 	if port == 0 {
