@@ -89,7 +89,7 @@ func (c *Client) keep(x *control.Client) {
 // about makes one request about a name. A name that is none is refused here: on its way, bytes that are no UTF-8 would become others.
 func (c *Client) about(ctx context.Context, name string, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
 	if err := registry.CheckRoot(name); err != nil {
-		return err
+		return refused(err)
 	}
 	return c.do(ctx, verb, request, reply, notice)
 }
@@ -133,6 +133,11 @@ type remoteError struct {
 	is   error
 }
 
+// refused returns an error of this process as the registry would have sent it.
+func refused(err error) error {
+	return &remoteError{control.Errorf(CodeInvalid, "%v", err), registry.ErrInvalid}
+}
+
 // Error returns the reason from there.
 func (e *remoteError) Error() string { return e.said.Reason }
 
@@ -142,7 +147,7 @@ func (e *remoteError) Unwrap() []error { return []error{e.said, e.is} }
 // Add gives a name a value. See registry.Names.
 func (c *Client) Add(ctx context.Context, name, value string, o registry.Options) (registry.Lease, error) {
 	if err := registry.CheckEntry(name, value, o); err != nil {
-		return 0, err
+		return 0, refused(err)
 	}
 	var r addReply
 	err := c.do(ctx, verbAdd, addRequest{Name: name, Value: value, TTL: o.TTL, Replace: o.Replace}, &r, nil)
@@ -152,7 +157,7 @@ func (c *Client) Add(ctx context.Context, name, value string, o registry.Options
 // AddChild adds a name below another. See registry.Names.
 func (c *Client) AddChild(ctx context.Context, name, value string, o registry.Options) (string, registry.Lease, error) {
 	if err := registry.CheckEntry(name, value, o); err != nil {
-		return "", 0, err
+		return "", 0, refused(err)
 	}
 	var r addReply
 	err := c.do(ctx, verbAdd, addRequest{Name: name, Value: value, TTL: o.TTL, Child: true}, &r, nil)
