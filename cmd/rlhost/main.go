@@ -24,6 +24,7 @@ type commandLine struct {
 
 	Train  trainCommand   `cmd:"" help:"Train the policy of a pipeline."`
 	Run    runCommand     `cmd:"" help:"Run a pipeline, with a learner or without."`
+	Join   joinCommand    `cmd:"" help:"Make this machine a host of a run."`
 	Sweep  sweepCommand   `cmd:"" help:"Search for the keys with which training goes best."`
 	Eval   results.Eval   `cmd:"" help:"Evaluate a trained policy."`
 	Runs   results.Runs   `cmd:"" help:"List, show, compare and remove runs."`

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/member"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -29,6 +30,8 @@ type trainCommand struct {
 	Seeds    string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
 	Jobs     int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
 	Require  string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
+	Listen   string `xor:"seeds" placeholder:"HOST:PORT" help:"Let other machines join the run here, such as 0.0.0.0:4222; see rlhost join."`
+	Hosts    int    `default:"64" help:"With --listen: machines that may have joined at a time."`
 	JSON     bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
 	Attached int    `placeholder:"PID" help:"End as SIGTERM does when that process ends, which started this one."`
 	Metrics  bool   `help:"With --json: also an object with the event \"metrics\" for each line of the run's metrics."`
@@ -65,6 +68,7 @@ type training struct {
 	serving chan struct{}                   // closed when it runs
 	ended   atomic.Bool                     // the end event has been printed
 	manager *ipc.Manager                    // that started this process as a service, or nil
+	hosts   atomic.Pointer[member.Service]  // with --listen, once the run has its folder
 }
 
 // Run trains.
@@ -79,6 +83,9 @@ func (c *trainCommand) Run(p *program) error {
 	}
 	if c.Pipeline != "" && c.Resume != "" {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
+	}
+	if c.Listen != "" && c.Hosts < 1 {
+		return fail(exitUsage, fmt.Errorf("--hosts %d: want 1 or more", c.Hosts))
 	}
 	if c.Metrics && !c.JSON {
 		return fail(exitUsage, errors.New("--metrics goes with --json"))
@@ -133,7 +140,11 @@ func (t *training) train(ctx context.Context) error {
 	}
 	t.session.Store(s)
 	defer t.attended()()
+	if err := t.listen(s); err != nil {
+		return err
+	}
 	r, err := s.Run(ctx)
+	err = t.also(err, t.hosts.Load().Close())
 	if r == nil {
 		return err
 	}
@@ -147,7 +158,7 @@ func (t *training) train(ctx context.Context) error {
 func (t *training) open(ctx context.Context) (*session.Session, error) {
 	o := session.Options{
 		Parts: t.parts, Sets: t.command.Set, Policy: t.command.Policy, Reset: t.command.Reset, Log: t.logger(), Records: t.records, Observe: t.observe,
-		WithoutLearner: t.command.withoutLearner,
+		WithoutLearner: t.command.withoutLearner, Hosts: t.joined,
 	}
 	if t.command.Resume != "" {
 		run, err := t.command.Find(t.command.Resume)

@@ -49,6 +49,7 @@ type StatusReply struct {
 	Transition string            `json:"transition,omitempty"` // the change under way, in one line
 	Probation  []Probation       `json:"probation,omitempty"`
 	Resources  Resources         `json:"resources"`
+	Hosts      []HostStatus      `json:"hosts,omitempty"` // that have joined
 	Cause      string            `json:"cause,omitempty"` // why the run does not advance, if so: the first cause, and the blocked wire
 }
 
@@ -60,6 +61,15 @@ type LearnerStatus struct {
 	Version    uint64   `json:"policy_version"`
 	EnvSteps   uint64   `json:"env_steps"`    // learned from, since the job was started
 	MeanReturn *float64 `json:"train_return"` // over the window of its policy's episodes; null while that is not full
+}
+
+// HostStatus describes another machine of the run.
+type HostStatus struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`   // HERE, LOST, LEFT
+	Version string `json:"version"` // of rlhost
+	Cores   int    `json:"cores"`
+	Memory  uint64 `json:"memory_bytes"`
 }
 
 // ComponentStatus describes one instance.

@@ -64,6 +64,7 @@ pipeline/seeds:         hostabi core/... pipeline/runs
 pipeline/trials:        hostabi core/... pipeline/graph pipeline/runs pipeline/search pipeline/seeds
 pipeline/curves:        core/files core/table pipeline/seeds
 pipeline/video:
+pipeline/member:        hostabi core/...
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
 pipeline/players:       hostabi core/... gpu/policy/... pipeline/graph pipeline/runs plugins/evaluation
 pipeline/export:        core/... gpu/policy/... pipeline/runs

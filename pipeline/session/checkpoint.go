@@ -20,6 +20,7 @@ func (s *Session) serve() {
 	s.commands, err = serve(commandOptions{
 		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
 		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), Begins: !s.resumed, Policy: s.policy.Name, StepsBefore: s.before.EnvSteps,
+		Hosts: s.o.Hosts,
 	})
 	if err != nil {
 		s.log.Warn("the run goes on, but takes no commands such as rlhost status", "error", err)

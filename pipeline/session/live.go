@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// commandOptions describe the run that commands act on. All but the last five are needed.
+// commandOptions describe the run that commands act on. All but the last six are needed.
 type commandOptions struct {
 	Pipeline *pipeline.Pipeline
 	Run      *runs.Run // locked
@@ -38,6 +38,8 @@ type commandOptions struct {
 	StepsBefore uint64        // env steps that the run had made before this process
 	Records     *runs.LogFile // the run's log, or nil
 	Socket      string        // where to listen; empty is control.SocketPath of the run's folder
+
+	Hosts func() []control.HostStatus // or nil
 }
 
 // live is the commanded run as it is now.

@@ -91,6 +91,8 @@ type Options struct {
 	Log     *slog.Logger // nil: slog.Default
 	Records *Records     // log records for the run's folder; nil: the records of Log from here on
 	Observe func(Event)  // gets the events; may be nil
+
+	Hosts func() []control.HostStatus // other machines of the run, for its status; may be nil
 }
 
 // Session is one training, from its beginning or resumption to its end. Its methods may be called by one goroutine at a

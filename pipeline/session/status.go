@@ -56,6 +56,9 @@ func (r statusReader) report() *control.StatusReply {
 		Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
+	if r.job.Hosts != nil {
+		reply.Hosts = r.job.Hosts()
+	}
 	current, _, _ := r.job.now() // before its outcome is counted
 	reply.Probation = r.job.probations()
 	reply.Swaps = r.job.history.swaps()

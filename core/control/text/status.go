@@ -41,6 +41,9 @@ func State(s *control.StatusReply) string {
 		b.WriteString(learner(&s.Learners[i]))
 	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
+	for _, h := range s.Hosts {
+		fmt.Fprintf(&b, "host %s: %s, %d cores, %s of memory, rlhost %s\n", h.Name, h.State, h.Cores, Short(float64(h.Memory))+"B", h.Version)
+	}
 	if s.Processes > 0 {
 		fmt.Fprintf(&b, "environments: their processes have %s of memory\n", Short(float64(s.Processes))+"B")
 	}
