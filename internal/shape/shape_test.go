@@ -118,7 +118,6 @@ github.com/charmbracelet/x/ansi: cmd/rlhost
 github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
 google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
 google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export
-golang.org/x/net/http2:         sdk/process/rpc
 golang.org/x/net/netutil:       plugins/runner/prometheus
 github.com/prometheus:          plugins/runner/prometheus
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner

@@ -10,9 +10,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // Codes of gRPC that this package itself returns.
@@ -28,11 +27,10 @@ const coreVersion = 1
 
 // Limits for a host.
 const (
-	maxConns     = 8        // connections at a time; a host makes one
-	maxStreams   = 64       // calls at a time
-	maxHeaders   = 64 << 10 // bytes of a call's headers
-	streamWindow = 1 << 16  // room of a call beyond the longest request
-	maxWindow    = 1<<31 - 1
+	maxConns   = 8         // connections at a time; a host makes one
+	maxStreams = 64        // calls at a time
+	maxHeaders = 64 << 10  // bytes of a call's headers
+	window     = 4<<20 - 1 // bytes that a host may send before they are read: the most that net/http takes
 )
 
 // drainTime is how long pending answers may take at the end.
@@ -61,26 +59,21 @@ type Config struct {
 type Server struct {
 	config   Config
 	listener *net.UnixListener
-	http     http.Server // gives http2 its limits and shutdown
-	http2    http2.Server
+	http     http.Server
 	over     chan struct{} // closed when the host has asked for the end
 	end      sync.Once
-
-	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
-	closed bool
-	served sync.WaitGroup
+	conns    atomic.Int32
 }
 
 // Listen makes the socket. Close the server if Serve is not called.
 func Listen(c Config) (*Server, error) {
-	s := &Server{config: c, over: make(chan struct{}), conns: map[net.Conn]struct{}{}}
-	s.http = http.Server{MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0)}
-	s.http2 = http2.Server{MaxConcurrentStreams: maxStreams, MaxUploadBufferPerConnection: maxWindow,
-		MaxUploadBufferPerStream: int32(min(c.MaxCall+streamWindow, maxWindow))}
-	if err := http2.ConfigureServer(&s.http, &s.http2); err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+	s := &Server{config: c, over: make(chan struct{})}
+	s.http = http.Server{
+		Handler: s, MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0), ConnState: s.count,
+		Protocols: new(http.Protocols),
+		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
 	}
+	s.http.Protocols.SetUnencryptedHTTP2(true)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(c.Dir, "plugin"), Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -99,79 +92,44 @@ func (s *Server) Line(version int) string {
 // returns the socket and the connections are closed. It waits a moment for pending calls.
 func (s *Server) Serve() error {
 	failed := make(chan error, 1)
-	go func() { failed <- s.accept() }()
+	go func() { failed <- s.http.Serve(s.listener) }()
 	var err error
 	select {
 	case <-s.over:
 		s.drain()
 	case err = <-failed:
+		if errors.Is(err, http.ErrServerClosed) {
+			err = net.ErrClosed
+		}
+		err = fmt.Errorf("control socket: %w", err)
 	}
 	return errors.Join(err, s.Close())
 }
 
 // drain waits for pending answers.
 func (s *Server) drain() {
-	_ = s.http.Shutdown(context.Background()) // it has no connections itself, but tells HTTP/2's
-	served := make(chan struct{})
-	go func() {
-		s.served.Wait()
-		close(served)
-	}()
-	timer := time.NewTimer(drainTime)
-	defer timer.Stop()
-	select {
-	case <-served:
-	case <-timer.C:
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	_ = s.http.Shutdown(ctx) // Close ends what is left
 }
 
 // Close removes the socket and ends the connections.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	closed := s.closed
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close() // its goroutine notices
-	}
-	s.mu.Unlock()
-	if closed {
-		return nil
-	}
 	err := s.listener.Close()
-	s.served.Wait()
-	return err
-}
-
-func (s *Server) accept() error {
-	for {
-		c, err := s.listener.AcceptUnix()
-		if err != nil {
-			return fmt.Errorf("control socket: %w", err)
-		}
-		if !s.take(c) {
-			_ = c.Close()
-		}
+	if errors.Is(err, net.ErrClosed) {
+		err = nil // Serve has closed it
 	}
+	return errors.Join(err, s.http.Close())
 }
 
-// take serves a connection, unless there are too many.
-func (s *Server) take(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.conns) == maxConns {
-		return false
+// count closes a connection that is one too many.
+func (s *Server) count(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.conns.Add(1) > maxConns {
+			_ = c.Close() // its goroutine notices
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Add(-1)
 	}
-	s.conns[c] = struct{}{}
-	s.served.Go(func() {
-		s.serve(c)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.conns, c)
-	})
-	return true
-}
-
-// serve serves a connection until its end.
-func (s *Server) serve(c net.Conn) {
-	s.http2.ServeConn(c, &http2.ServeConnOpts{BaseConfig: &s.http, Handler: s})
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -28,6 +27,9 @@ const (
 	testMax     = 8 << 20
 	frame       = 16 << 10 // bytes, at most
 )
+
+// clientPreface begins a connection of HTTP/2; RFC 9113, section 3.4.
+const clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // calls answers the calls of the tests' server.
 func calls(ctx context.Context, method string, request []byte) ([]byte, error) {
@@ -224,10 +226,10 @@ func TestServer_TakesNoMoreConnectionsThanItShould(t *testing.T) {
 func TestServer_EndsAConnectionThatIsNotHTTP2(t *testing.T) {
 	for name, hello := range map[string]string{
 		"another protocol": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"a long frame":     http2.ClientPreface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
-		"no headers":       http2.ClientPreface + "\x00\x00\x00\x09\x04\x00\x00\x00\x01",
-		"even stream":      http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x02\x84",
-		"bad table":        http2.ClientPreface + "\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\x0f",
+		"a long frame":     clientPreface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+		"no headers":       clientPreface + "\x00\x00\x00\x09\x04\x00\x00\x00\x01",
+		"even stream":      clientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x02\x84",
+		"bad table":        clientPreface + "\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\x0f",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
