@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import multiprocessing.util
 import os
@@ -12,13 +13,16 @@ import threading
 import time
 import warnings
 import weakref
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import codec, wire
 from ..names import served
 from .connection import Call, Connection, key_of
 from .errors import ChannelError, Invalid, NoChannel, error
 from .handle import Handle
+
+if TYPE_CHECKING:
+    from .regions import Region
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 
@@ -252,14 +256,12 @@ class Channel:
         copy = bool(call.flags & wire.COPY)
         found, packed = connection.items(call)
         items = []
-        if any(region for _, region, _, _ in found):
-            from .regions import Region  # which needs NumPy
         try:
             for _, region, size, data in found:
                 if not region:
                     items.append(codec.decode(data))
                     continue
-                owner = Region(connection, region, connection.map(region), size)
+                owner = _region()(connection, region, connection.map(region), size)
                 items.append(codec.decode(bytes(owner)) if copy else codec.decode(owner.data, owner))
         finally:
             if packed:
@@ -306,6 +308,13 @@ class Channel:
         if self._connection is not None:
             self._connection.forget()
             self._connection = None
+
+
+@functools.lru_cache(None)
+def _region() -> type[Region]:
+    """What items in shared memory are, which needs NumPy."""
+    from .regions import Region
+    return Region
 
 
 def _wait(timeout: float | None) -> int:

@@ -72,6 +72,19 @@ def _understood(text: bytes) -> list[tuple[Any, tuple[int, ...], int]]:
     return found
 
 
+_SHORT = 256  # bytes before the first array that are remembered
+
+
+@functools.lru_cache(256)
+def _only(text: bytes, tables: int) -> tuple[Any, tuple[int, ...], int] | None:
+    """The array that is an item by itself, and where it begins, by the table and the message before it; None if the item is more than that."""
+    table = _understood(text[:tables])
+    if text[tables:] != _FIRST or len(table) != 1:
+        return None
+    dtype, shape, at = table[0]
+    return dtype, shape, -(-(_HEAD.size + len(text)) // _ALIGN) * _ALIGN + at
+
+
 _SIMPLE = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -117,6 +130,11 @@ def decode(data: Any, owner: Any = None) -> Any:
     import numpy
     try:
         _, tables, messages = _HEAD.unpack_from(data)
+        if owner is not None and tables + messages <= _SHORT:
+            only = _only(bytes(data[_HEAD.size:_HEAD.size + tables + messages]), tables)
+            if only is not None:
+                dtype, shape, begin = only
+                return numpy.ndarray(shape, dtype, owner, begin)
         table = _understood(bytes(data[_HEAD.size:_HEAD.size + tables]))
         begin = -(-(_HEAD.size + tables + messages) // _ALIGN) * _ALIGN
         if owner is None:
