@@ -418,7 +418,7 @@ class Locks(ObjectsTest):
         pid = in_child(die)
         os.read(read, 1)
         threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
-        with self.assertRaisesRegex(objects.Torn, "%r: entry 0: the program that was writing it in place did not finish: write it anew" % self.name):
+        with self.assertRaisesRegex(objects.Torn, "%r: entry 0: the program that was writing it in place did not finish: write it again" % self.name):
             self.entry.lock(timeout=60)  # it waits for the one that dies
         self.assertEqual(joined(pid), [-signal.SIGKILL])
         with self.assertRaises(objects.Torn):

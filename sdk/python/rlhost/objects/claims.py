@@ -75,7 +75,7 @@ class Entry(Claim):
                 a += 1
 
         Where the block ends in an exception, or the process ends in it, the entry is torn from then on. Torn: it is, and
-        neither lock takes it, but with ``repair``, which is for one that writes it anew; it is not torn after that."""
+        neither lock takes it, but with ``repair``, which is for a program that writes all of it again; it is not torn after that."""
         if not self._claim:
             raise self._spent()
         o = self._object
@@ -84,7 +84,7 @@ class Entry(Claim):
         lock = Lock(self, arrays, shared, repair)
         if reply[R_SPARE] and (shared or not repair):
             lock.release()
-            raise Torn("object %r: entry %d: the program that was writing it in place did not finish: write it anew in "
+            raise Torn("object %r: entry %d: the program that was writing it in place did not finish: write it again in "
                        "lock(repair=True), or delete it" % (o.name, self.index))
         return lock
 

@@ -75,7 +75,7 @@ def named_path(name: str) -> str:
     return path if os.path.exists(path) else served("rlhost/stores/", name) or path
 
 
-# An object may be removed and made anew, or grow, while it is asked for something. Each but the last try is made again then.
+# An object may be removed and made again, or grow, while it is asked for something. Each try but the last is repeated then.
 TRIES = (False,) * 15 + (True,)
 
 S = TypeVar("S", bound="Session")
