@@ -6,5 +6,6 @@
 //	err = end.Put(queue.Item{Payload: data}, time.Second)
 //
 // Its layout, its waiting and its trust in peers are the same as core/ring's. The package does not know what messages
-// mean, nor which processes are running. Pipelines do not use it (see RATIONALE.md); their authors' programs do.
+// mean, nor which processes are running. Pipelines do not use it (see RATIONALE.md). Authors' programs have the same queue
+// in C, as rlhost.Queue in Python, which is tested against this one.
 package queue

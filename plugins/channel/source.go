@@ -58,12 +58,11 @@ func (s *source) give(key int, call *core.Call) {
 	call.Items = nil
 	m, err := s.message(key, item)
 	s.server.Release(item)
-	if err == nil {
-		err = s.h.Signal("get").Emit(m)
-	}
 	if err != nil {
 		s.refused.Add(1)
 		s.h.Log.Warn("channel: an item is no message", "key", call.Key, "payload", s.config.Gives, "err", err, "refused", s.refused.Value())
+	} else if err := s.h.Signal("get").Emit(m); err != nil {
+		s.h.Fail(err)
 	}
 	s.server.Channel().Do(call)
 }

@@ -159,6 +159,22 @@ func TestSource_WhatHasNoRoomStaysInTheChannel(t *testing.T) {
 	}
 }
 
+// TestSource_FailsWhereTheWireSaysSo: on_full = "fail" is that no more than depth messages are ever under way.
+func TestSource_FailsWhereTheWireSaysSo(t *testing.T) {
+	r, _ := newRig(t, func(c *config) { c.Gives = "job" })
+	slot := bus.NewSlot(loop.New("slow").NewReceiver("slow"), "slow.on_job", "job", func(*hostabi.Message) {})
+	wire, err := bus.Connect(r.Host.Signal("get"), slot, bus.Options{Mode: bus.All, Depth: 1, Overflow: bus.Fail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire.DisconnectNow()
+	put(t, defaultKey, 1, number(1))
+	put(t, defaultKey, 1, number(2))
+	if err := r.RunUntil(func() bool { return false }); !errors.Is(err, bus.ErrFull) {
+		t.Errorf("%v, want that the wire is full", err)
+	}
+}
+
 func TestSource_PutsBackWhatItHasTaken(t *testing.T) {
 	r, c := newRig(t, func(c *config) { c.Gives = "job" })
 	r.MustSettle()

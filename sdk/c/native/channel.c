@@ -209,7 +209,10 @@ static int fill_region(rlh_channel *c, const void *bytes, size_t len, uint64_t *
     size_t mapped;
     void *at;
     code = map_region(c, answer.spare, &mapped, &at);
-    if (code != RLH_OK) return code;
+    if (code != RLH_OK) {
+        send_request(c, &(struct request){.op = OP_FREE}, "", &answer.spare, sizeof answer.spare);
+        return code;
+    }
     *region = answer.spare;
     if (len <= mapped) memcpy(at, bytes, len);
     memory_unmap(at, mapped);

@@ -245,11 +245,26 @@ class LikeFasterFifo(unittest.TestCase):
         self.assertIs(rlhost.queue.Empty, queue.Empty)
         self.assertIsNone(q.join_thread())
         self.assertIsNone(q.cancel_join_thread())
-        for take in (lambda q: q.get(), lambda q: q.get_many()):  # a wait has an end where no timeout is given
+
+    def test_a_wait_has_an_end_where_no_timeout_is_given(self):
+        empty, full = rlhost.Queue(), rlhost.Queue(48)
+        full.put(1)
+        ended = []
+
+        def end(wait):
             began = time.monotonic()
-            with self.assertRaises(queue.Empty):
-                take(q)
-            self.assertGreaterEqual(time.monotonic() - began, 10)
+            try:
+                wait()
+            except (queue.Empty, queue.Full) as e:
+                ended.append((type(e), time.monotonic() - began >= 10))
+
+        threads = [threading.Thread(target=end, args=(wait,)) for wait in (
+            empty.get, empty.get_many, lambda: full.put(2), lambda: full.put_many([2]))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(map(repr, ended)), sorted(map(repr, [(queue.Empty, True)] * 2 + [(queue.Full, True)] * 2)))
 
     def test_last_error(self):
         q = rlhost.Queue(1000)
