@@ -341,8 +341,9 @@ uint32_t rlh_queue_longest(const rlh_ring *ring) { return ring->longest; }
 
 void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out) {
     bool any = is_any(ring);
-    uint64_t head = LOAD(&ring->header->head);
-    uint32_t used = rlh_ring_used(ring);
+    // One head for both: with a newer one for the number the newest items would not be counted.
+    uint64_t head = LOAD(&ring->header->head), apart = LOAD(&ring->header->tail) - head;
+    uint32_t used = apart > ring->cells ? ring->cells : (uint32_t)apart;
     *out = (rlh_queue_stats){.full = used >= ring->limit};
     for (uint32_t i = 0; i < used;) {
         const rlh_ring_cell *c = cell(ring, head + i);

@@ -102,14 +102,14 @@ class Queue(_native.Queue):
         if self._codec == "pickle":
             from multiprocessing.reduction import ForkingPickler
             return ForkingPickler.dumps(message)
-        return plain.dumps(message) if self._codec == "plain" else message
+        return message if self._codec == "bytes" else plain.dumps(message)
 
     def loads(self, data: bytes) -> Any:
         """The message of which dumps has made bytes. A class of one's own may have another."""
         if self._codec == "pickle":
             from multiprocessing.reduction import ForkingPickler
             return ForkingPickler.loads(data)
-        return plain.loads(data) if self._codec == "plain" else data
+        return data if self._codec == "bytes" else plain.loads(data)
 
     def _join(self) -> None:
         self._coded = _CODECS.get(self._codec, _CODED)

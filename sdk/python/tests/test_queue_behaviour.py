@@ -231,6 +231,13 @@ class Of(rlhost.Queue):
         return int.from_bytes(data, "big")
 
 
+class Doubled(rlhost.Queue):
+    """A class of one's own that adds to the codec that it inherits."""
+
+    def loads(self, data):
+        return 2 * super().loads(data)
+
+
 def answer(q, out):
     out.put((q.name, q.get(timeout=30)))
 
@@ -326,6 +333,11 @@ class LikeFasterFifo(unittest.TestCase):
                 self.assertEqual(out.get(timeout=60), ("numbers", 1 << 20))
                 p.join()
 
+    def test_a_class_may_add_to_the_codec(self):
+        with Doubled() as q:
+            q.put_many([3, "x", (1,)])
+            self.assertEqual(q.get_many(), [6, "xx", (1, 1)])
+
     def test_messages_are_bounded_by_number_and_by_bytes(self):
         for q in (rlhost.Queue(10_000, 5), rlhost.Queue(maxsize=5, message_bytes=16), rlhost.Queue(maxsize=5)):
             for _ in range(3):
@@ -362,6 +374,21 @@ class LikeFasterFifo(unittest.TestCase):
         for i in range(4):
             self.assertEqual([n for j, n in got if j == i], list(range(2000)))
 
+    def test_consumers_in_processes_do_not_widen_the_bound(self):
+        context = multiprocessing.get_context("fork")
+        q = rlhost.Queue(maxsize=3)
+        consumers = [context.Process(target=take_numbers, args=(q,)) for _ in range(3)]
+        for p in consumers:
+            p.start()
+        for n in range(6000):
+            q.put((0, n), timeout=30)
+            self.assertLessEqual(q.qsize(), 3)
+        for _ in consumers:
+            q.put(None, timeout=30)
+        for p in consumers:
+            p.join()
+            self.assertEqual(p.exitcode, 0)
+
     def test_the_example_of_its_page(self):
         """faster-fifo's README, line by line, with another import."""
         from rlhost.queue import Empty, Full, Queue
@@ -395,6 +422,11 @@ class LikeFasterFifo(unittest.TestCase):
         except Empty:
             said.append('Queue is empty')
         self.assertEqual(said, ['Queue is empty'])
+
+
+def take_numbers(q):
+    while q.get(timeout=30):
+        pass
 
 
 def put_numbers(q, producer, count):
