@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -84,5 +83,4 @@ func (g *guard) guarded(o *server.Options, hosts int) {
 	o.CustomClientAuthentication, o.AlwaysEnableNonce = g, true
 	o.TLSHandshakeFirst, o.TLSTimeout, o.AuthTimeout = true, 2, 2
 	o.MaxConn, o.MaxSubs = 2*hosts+strangers, 256
-	o.MaxPingsOut, o.PingInterval = 3, 20*time.Second
 }

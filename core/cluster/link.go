@@ -135,6 +135,9 @@ func (l *Link) Answer(subject string, answer func(subject string, data []byte) [
 	return err
 }
 
+// Over reports whether the link is closed for good: by Close, or because the server has refused its key when it connected again.
+func (l *Link) Over() bool { return l.conn.IsClosed() }
+
 // Tell sends a message to all who listen to a subject, and returns once the server has it.
 func (l *Link) Tell(ctx context.Context, subject string, data []byte) error {
 	if err := l.conn.Publish(subject, data); err != nil {

@@ -194,6 +194,8 @@ func (j *joining) Renew(incarnation uint64) {
 		reply, err := lease(ctx, link, j.identity.Key(), verbRenew, incarnation)
 		return func() {
 			switch {
+			case err != nil && link.Over():
+				j.member.Refused(j.now(), incarnation)
 			case err != nil: // it is renewed again
 			case reply.Stranger:
 				j.member.Stranger(j.now(), incarnation)

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +111,82 @@ func TestJoin_EndsWithTheRun(t *testing.T) {
 	}
 	if _, err := os.Stat(s.TokenFile()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the token of an ended run is there: %v", err)
+	}
+}
+
+// cable carries connections to a run, until it is cut.
+type cable struct {
+	listener net.Listener
+	mu       sync.Mutex
+	cut      bool
+	conns    []net.Conn
+}
+
+func newCable(t *testing.T, to string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{listener: l}
+	t.Cleanup(func() { c.set(true); _ = l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.join(near, to)
+		}
+	}()
+	return c
+}
+
+// join carries one connection, unless the cable is cut.
+func (c *cable) join(near net.Conn, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	far, err := net.Dial("tcp", to)
+	if c.cut || err != nil {
+		_ = near.Close()
+		return
+	}
+	c.conns = append(c.conns, near, far)
+	go func() { _, _ = io.Copy(near, far) }()
+	go func() { _, _ = io.Copy(far, near) }()
+}
+
+// set cuts the cable, which ends what it carries, or mends it.
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// A host that was cut off for longer than its lease is lost, and joins again by itself, as the same host, when it can.
+func TestJoin_ComesBackAfterACut(t *testing.T) {
+	s := served(t, 8)
+	line := newCable(t, s.Address())
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ended := make(chan error, 1)
+	o := host(tokenOf(t, s))
+	o.Token.Address = line.listener.Addr().String()
+	go func() { ended <- Join(ctx, o) }()
+	waitFor(t, s, status("node", "HERE"))
+	for range 2 {
+		line.set(true)
+		waitFor(t, s, status("node", "LOST"))
+		line.set(false)
+		waitFor(t, s, status("node", "HERE"))
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
