@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -70,7 +71,11 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 		}
 	}
 	if of.Runtime == RuntimeProcess {
-		why = append(why, g.placeChanges(next, was, of)...)
+		for _, change := range g.placeChanges(next, was, of) {
+			if !slices.Contains(why, change) { // its plugin's has been named
+				why = append(why, change)
+			}
+		}
 	}
 	why = append(why, moduleReasons(was.Module, of.Module)...)
 	if was.Policy == of.Policy && of.Policy != "" {

@@ -350,7 +350,7 @@ func (r *placeReader) slow() {
 				continue
 			}
 			r.check.Add(CodeNoGain, r.check.graph.placedAt(x, "cores"), slowHelp(from, to),
-				"%q asks %q on another event loop, and %q has a thread of its own there: each question wakes a thread, which takes some 20 µs", from.Name, to.Name, x.Name)
+				"%q asks %q on another event loop, and %q has a thread of its own there: a question and its answer take some 20 µs", from.Name, to.Name, x.Name)
 			break
 		}
 	}
