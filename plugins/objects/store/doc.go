@@ -18,9 +18,12 @@
 // Nothing polls. An operation that is not possible yet waits in the store, in order of arrival, for at most its Wait,
 // and is done by the operation that makes it possible.
 //
+// An entry can be locked, to write it in place: in order of arrival, until its claim ends. The store does not stop users
+// that do not lock.
+//
 // One lock guards a store: an operation is a few pointer moves, cheaper than the message that requests it. Batches are
-// linear in their length, Stat and Names in the number of blocks and objects. All methods may be called from any
-// goroutine.
+// linear in their length, Stat and Names in the number of blocks and objects; Grow copies the entries of an object. All
+// methods may be called from any goroutine.
 //
 // The package moves no bytes between processes (that is plugins/objects), and it does not look into blocks.
 package store
