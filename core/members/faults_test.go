@@ -176,9 +176,9 @@ func (w *world) pulse() {
 	}
 	for _, h := range o.table.Pulse(w.Now) {
 		w.lost++
-		w.over[h.Incarnation] = true
+		w.over[h.Grant.Incarnation] = true
 		for host, j := range w.hosts {
-			if j.key != h.Key || !j.alive || j.Stops > 0 || j.member.Incarnation() != h.Incarnation {
+			if j.key != h.Key || !j.alive || j.Stops > 0 || j.member.Incarnation() != h.Grant.Incarnation {
 				continue
 			}
 			if last := max(j.hurt, w.to[host].Hurt); w.Now-last > ttl+every && w.to[host].Cuts == 0 {
@@ -241,7 +241,7 @@ func simulate(t *testing.T, seed uint64, n int) *world {
 func (w *world) check() {
 	seen := map[string]bool{}
 	for _, h := range w.owner.table.Hosts() {
-		for _, id := range []string{h.Grant.Name, fmt.Sprint(h.Incarnation), h.Key} {
+		for _, id := range []string{h.Grant.Name, fmt.Sprint(h.Grant.Incarnation), h.Key} {
 			if seen[id] {
 				w.t.Fatalf("%s stands in two row", id)
 			}
@@ -260,7 +260,7 @@ func (w *world) settled() {
 	}
 	for host, j := range w.hosts {
 		row := w.owner.table.hosts[j.key]
-		if row == nil || row.State != Here || row.Incarnation != j.member.Incarnation() {
+		if row == nil || row.State != Here || row.Grant.Incarnation != j.member.Incarnation() {
 			w.t.Fatalf("host %d has incarnation %x, the owner has %+v", host, j.member.Incarnation(), row)
 		}
 		if pauses, over := j.member.Pauses(w.Now); pauses || over {

@@ -12,7 +12,7 @@ var mistakes = []testkit.Mistake{
 	{Name: "leases never end", File: "owner.go", Right: "case h.State == Here && total-h.since > o.options.TTL:", Wrong: "case false:"},
 	{Name: "grants that nobody took stay", File: "owner.go", Right: "case h.State == Admitted && total-h.since > o.options.Join:", Wrong: "case false:"},
 	{Name: "a lost host renews its lease", File: "owner.go", Right: "h.State == Admitted || h.State == Here", Wrong: "h.State != Left"},
-	{Name: "another incarnation renews", File: "owner.go", Right: "!o.Admits(key) || h.Incarnation != incarnation {\n\t\treturn false", Wrong: "!o.Admits(key) {\n\t\treturn false"},
+	{Name: "another incarnation renews", File: "owner.go", Right: "!o.Admits(key) || h.Grant.Incarnation != incarnation {\n\t\treturn false", Wrong: "!o.Admits(key) {\n\t\treturn false"},
 	{Name: "two hosts have one name", File: "owner.go", Right: "h = &Host{Grant: Grant{Name: o.nameFor(r.Name)}}", Wrong: "h = &Host{Grant: Grant{Name: r.Name}}"},
 	{Name: "two owners grant one incarnation", File: "owner.go", Right: "uint64(o.options.Epoch)<<32 | uint64(o.grants)", Wrong: "uint64(o.grants)"},
 	{Name: "ended rows fill the table", File: "owner.go", Right: "if !o.Admits(key) && (", Wrong: "if false && ("},

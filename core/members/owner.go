@@ -59,7 +59,7 @@ func (s State) String() string {
 // Host is a row of the owner's table.
 type Host struct {
 	Request
-	Grant
+	Grant Grant
 	State State
 	since time.Duration // time awake when it was admitted or last renewed
 }
@@ -107,8 +107,8 @@ func (o *Owner) Ask(r Request) (Grant, error) {
 	}
 	o.grants++
 	h.Request, h.State, h.since = r, Admitted, o.awake.Total()
-	h.Grant.Attempt, h.TTL = r.Attempt, o.options.TTL
-	h.Incarnation = uint64(o.options.Epoch)<<32 | uint64(o.grants)
+	h.Grant.Attempt, h.Grant.TTL = r.Attempt, o.options.TTL
+	h.Grant.Incarnation = uint64(o.options.Epoch)<<32 | uint64(o.grants)
 	return h.Grant, nil
 }
 
@@ -121,7 +121,7 @@ func (o *Owner) Admits(key string) bool {
 // Renew lets a host's lease last another TTL. It returns whether the host was admitted only until now.
 func (o *Owner) Renew(key string, incarnation uint64) (first bool, err error) {
 	h := o.hosts[key]
-	if !o.Admits(key) || h.Incarnation != incarnation {
+	if !o.Admits(key) || h.Grant.Incarnation != incarnation {
 		return false, ErrStranger
 	}
 	first = h.State == Admitted
@@ -132,7 +132,7 @@ func (o *Owner) Renew(key string, incarnation uint64) (first bool, err error) {
 // Leave ends a host's lease at its own word.
 func (o *Owner) Leave(key string, incarnation uint64) error {
 	h := o.hosts[key]
-	if !o.Admits(key) || h.Incarnation != incarnation {
+	if !o.Admits(key) || h.Grant.Incarnation != incarnation {
 		return ErrStranger
 	}
 	h.State = Left
@@ -192,7 +192,7 @@ func (o *Owner) makeRoom() error {
 	}
 	oldest := ""
 	for key, h := range o.hosts {
-		if !o.Admits(key) && (oldest == "" || h.Incarnation < o.hosts[oldest].Incarnation) {
+		if !o.Admits(key) && (oldest == "" || h.Grant.Incarnation < o.hosts[oldest].Grant.Incarnation) {
 			oldest = key
 		}
 	}
