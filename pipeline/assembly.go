@@ -45,7 +45,8 @@ type instance struct {
 	handed    atomic.Uint64            // env steps in the trajectories that it and its predecessors have handed over
 	joining   atomic.Pointer[assembly] // the assembly that it will run in; nil once that runs
 
-	bound atomic.Bool // it has its ports
+	bound     atomic.Bool  // it has its ports
+	questions atomic.Int32 // that it has asked others and that have no answer yet
 
 	live liveness
 

@@ -131,7 +131,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 			return x.takes(p, &port)
 		},
 		Keeps: func() func([]hostabi.Message) { return p.steps.keeps(x, of) },
-		Steps: p.steps.tell,
+		Steps: p.steps.tell, AskOther: x.askOther,
 	}
 }
 

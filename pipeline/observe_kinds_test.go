@@ -255,6 +255,7 @@ func observe(t *testing.T, text string, o BuildOptions, sets ...string) (*valves
 	parts.Kinds["cutter"] = func() component.Component { return &cutter{} }
 	parts.Kinds["bin"] = func() component.Component { return &bin{} }
 	parts.Kinds["oracle"] = func() component.Component { return &oracle{} }
+	parts.Kinds["courier"] = func() component.Component { return &courier{} }
 	parts.Kinds["hoarder"] = func() component.Component { return &hoarder{} }
 	o.Parts = parts
 	p, err := Build(t.Context(), mustParse(t, text, parts, sets...), o)

@@ -239,6 +239,8 @@ func requestError(r *hostabi.Request, err error) *control.Error {
 		return e
 	case errors.Is(err, component.ErrLost):
 		return lost(err)
+	case errors.Is(err, component.ErrLate):
+		return control.Errorf(control.CodeUnanswered, "%v", err)
 	case errors.Is(err, component.ErrBusy):
 		return control.Errorf(control.CodeBusy, "%v", err)
 	case errors.Is(err, component.ErrAnswer):

@@ -38,6 +38,8 @@ type Manifest struct {
 	Slots   []Port
 	// Requests are the questions that the component answers; see Host.Handle.
 	Requests []hostabi.Request
+	// Asks are the questions that it asks other components, with the arguments that it gives; see Host.Request.
+	Asks []hostabi.Request
 	// Fixed says why an instance cannot be replaced while it runs; empty if it can.
 	Fixed string
 }

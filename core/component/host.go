@@ -2,6 +2,7 @@ package component
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -69,6 +70,8 @@ type Host struct {
 	Stop func(reason StopReason)
 	// Failed is called by Fail and Yield: true means that the host handles the error and the run continues. nil is false. Any goroutine.
 	Failed func(error) bool
+	// AskOther does what Request says; nil where components cannot ask each other.
+	AskOther func(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error))
 	// Takes returns a function that is called with each message for a slot of that port before the slot runs, or nil. Takes itself may be nil.
 	Takes func(port Port) func(m *hostabi.Message)
 	// Keeps notes that the component can be restored to its present state. Call back after such a restore, with the messages that the

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
@@ -61,6 +62,27 @@ func (h *Host) HandlesAnywhere() bool { return h.anywhere }
 // Handles returns the handler of a request, or nil if Start did not bind one.
 func (h *Host) Handles(name string) Handler { return h.handlers[name] }
 
+// DefaultWithin is how long an answer to a component may take where it does not say.
+const DefaultWithin = 30 * time.Second
+
+// Request asks a question of the manifest's Asks: the file says which component answers it. It returns at once, and answer is called on the
+// component's loop, between two messages and also during a pause: once, with the answer or an error, and not after the component has
+// ended. The error wraps ErrLate after within, which is DefaultWithin where it is 0, ErrLost, ErrBusy or ErrAnswer, or is an *ArgsError or a
+// *Raised. Any goroutine. It panics on a name that the manifest does not have.
+func (h *Host) Request(ask string, args json.RawMessage, within time.Duration, answer func(reply json.RawMessage, err error)) {
+	if !slices.ContainsFunc(h.manifest.Asks, func(r hostabi.Request) bool { return r.Name == ask }) {
+		panic(fmt.Sprintf("component %s: its manifest asks no %q", h.Name, ask))
+	}
+	if h.AskOther == nil {
+		h.Receiver.Control(func(*hostabi.Message) { answer(nil, ErrUnasked) }, hostabi.Message{})
+		return
+	}
+	if within <= 0 {
+		within = DefaultWithin
+	}
+	h.AskOther(ask, args, within, answer)
+}
+
 // Request returns the description of a request.
 func (m *Manifest) Request(name string) (r *hostabi.Request, ok bool) {
 	i := slices.IndexFunc(m.Requests, func(r hostabi.Request) bool { return r.Name == name })
@@ -95,6 +117,12 @@ var ErrAnswer = errors.New("the answer")
 
 // ErrLost is wrapped by the error of a request whose component has ended before it answered.
 var ErrLost = errors.New("it has ended before it answered")
+
+// ErrLate is wrapped by the error of a request that was not answered in time.
+var ErrLate = errors.New("it did not answer in time")
+
+// ErrUnasked is wrapped by the error of a request that cannot be asked here.
+var ErrUnasked = errors.New("components cannot ask each other here")
 
 // ErrBusy is wrapped by the error of a request to a component that has too many to answer.
 var ErrBusy = errors.New("too many requests are under way")
@@ -136,7 +164,7 @@ func checkAnswer(reply json.RawMessage) error {
 func raised(err error) error {
 	var typed *Raised
 	var args *ArgsError
-	if err == nil || errors.As(err, &typed) || errors.As(err, &args) || errors.Is(err, ErrLost) || errors.Is(err, ErrAnswer) || errors.Is(err, ErrBusy) {
+	if err == nil || errors.As(err, &typed) || errors.As(err, &args) || errors.Is(err, ErrLost) || errors.Is(err, ErrAnswer) || errors.Is(err, ErrBusy) || errors.Is(err, ErrLate) {
 		return err
 	}
 	inner := err

@@ -20,6 +20,8 @@ type componentFile struct {
 	Plugin  string `toml:"plugin" doc:"[plugin] table of the program that has it."`
 	Swap    string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
 	place.Place
+	// Asks are read again with their places, once all components are known.
+	Asks map[string]string `toml:"asks,omitempty" name:"QUESTION" doc:"Which request of which component answers a question that it asks." range:"COMPONENT.REQUEST"`
 }
 
 func componentDefaults() componentFile {

@@ -58,6 +58,7 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 		why = append(why, "runtime "+was.where()+" → "+of.where())
 	}
 	why = append(why, lineChanges(was.configured(), of.configured())...)
+	why = append(why, lineChanges(was.askLines(), of.askLines())...)
 	why = append(why, lineChanges(g.grantLines(name), next.grantLines(name))...)
 	if of.Plugin != "" && was.Plugin == of.Plugin {
 		a, b := g.Plugin(was.Plugin), next.Plugin(of.Plugin)

@@ -92,6 +92,7 @@ func (x *Component) lines(counted bool) []keyValue {
 	}
 	lines = append(lines, keyValue{Key: "swap", Value: quote(string(x.Swap))})
 	lines = append(lines, encodeStruct(reflect.ValueOf(x.Place))...)
+	lines = append(lines, x.askLines()...)
 	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 

@@ -268,6 +268,8 @@ type Component struct {
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
 	offers   map[string]string        // keys by the ports that they bring
 
+	Asks map[string]Ask // by the names of Manifest.Asks
+
 	Env, Policy string // names in its table, if it has such keys
 
 	implied bool // Plugin is that of its policy, and its table names none
@@ -303,7 +305,7 @@ type Module struct {
 }
 
 // ownKeys are the keys of a component's table that belong to the pipeline.
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap", "cores", "nice", "threads"}
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap", "cores", "nice", "threads", "asks"}
 
 // moduleKeys are the keys of a component's table that belong to its module.
 var moduleKeys = []string{"use", "grants", "limits", "data", "sha256", "max_restarts", "restart_window"}

@@ -50,6 +50,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.policyTables()
 	(&placeReader{c}).groupTables()
 	c.componentTables()
+	(&askReader{check: c}).askTables()
 	(&scheduler{c}).outlasted()
 	(&wireReader{c}).wireTables()
 	(&placeReader{c}).wires()

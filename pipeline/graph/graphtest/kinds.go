@@ -292,6 +292,18 @@ func newShaper() component.Component {
 	}}
 }
 
+// newScale answers a request, newCoach asks one.
+func newScale() component.Component {
+	return &standard{config: &struct{}{}, manifest: component.Manifest{Requests: []hostabi.Request{
+		{Name: "weigh", Args: []hostabi.RequestArg{{Name: "item", Type: hostabi.RequestText}, {Name: "unit", Type: hostabi.RequestText, Optional: true}}},
+		{Name: "reset"}}}}
+}
+
+func newCoach() component.Component {
+	return &standard{config: &struct{}{}, manifest: component.Manifest{Asks: []hostabi.Request{
+		{Name: "weigh", Args: []hostabi.RequestArg{{Name: "item", Type: hostabi.RequestText}}}}}}
+}
+
 // looking is a shaper that looks at columns which trajectories have not.
 type looking struct{ *standard }
 
@@ -332,6 +344,8 @@ func askStandard(p graph.PluginTable, _ string) (map[string]graph.Maker, error) 
 		return map[string]graph.Maker{"shaper": graph.BuiltinMaker(newShaper)}, nil
 	case "./zoo":
 		return map[string]graph.Maker{"lion": graph.BuiltinMaker(newShaper), "tiger": graph.BuiltinMaker(newShaper)}, nil
+	case "./clinic":
+		return map[string]graph.Maker{"coach": graph.BuiltinMaker(newCoach), "scale": graph.BuiltinMaker(newScale)}, nil
 	case "./old":
 		return nil, &table.Error{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
 	}
