@@ -17,6 +17,8 @@ type Frame struct {
 	File *File `json:"file,omitempty"`
 	// Request is a question to the component.
 	Request *Question `json:"request,omitempty"`
+	// Told answers an Ask.
+	Told *Answer `json:"told,omitempty"`
 
 	// Either way.
 
@@ -33,6 +35,9 @@ type Frame struct {
 	Fail *Fail `json:"fail,omitempty"`
 	// Answer answers a Question.
 	Answer *Answer `json:"answer,omitempty"`
+	// Ask is a question to another component: its Name is one of the component's Asks. The host answers each by Told, the last at the end
+	// of its time.
+	Ask *Question `json:"ask,omitempty"`
 	// Metric names a number that environments report by LinkEnvMetric.
 	Metric *Metric `json:"metric,omitempty"`
 }
@@ -120,6 +125,14 @@ type Question struct {
 	WithinNS int64           `json:"within_ns"` // a component that has not begun by then does not begin
 }
 
+// Reasons of a Raised, where the handler did not raise it.
+const (
+	WhyArgs = "args" // the arguments do not fit
+	WhyLate = "late" // there was no answer in time
+	WhyLost = "lost" // the component has ended before it answered
+	WhyBusy = "busy" // too many questions wait for an answer
+)
+
 // Answer answers the Question with the same Call: by Reply, any value of at most hostabi.MaxRequestBytes, or by Error.
 type Answer struct {
 	Call  uint64          `json:"call"`
@@ -133,6 +146,7 @@ type Raised struct {
 	Text   string `json:"text"`
 	Place  string `json:"place,omitempty"`  // in the component's source, such as train.py:40
 	Answer bool   `json:"answer,omitempty"` // the handler has returned something that is no answer
+	Why    string `json:"why,omitempty"`    // of Told: WhyArgs and so on
 }
 
 // Failed says why a call of the plugin was refused.

@@ -96,6 +96,8 @@ type Kind struct {
 	Slots   []Port `json:"slots"`
 	// Requests are the questions that the component answers.
 	Requests []hostabi.Request `json:"requests,omitempty"`
+	// Asks are the questions that it asks other components.
+	Asks []hostabi.Request `json:"asks,omitempty"`
 }
 
 // Port is a signal or a slot; see component.Port.
@@ -190,8 +192,9 @@ type Configured struct {
 	// Signals and Slots are the ports of the component as configured; null: its Kind's.
 	Signals []Port `json:"signals"`
 	Slots   []Port `json:"slots"`
-	// Requests are its questions; null: its Kind's.
+	// Requests are the questions that it answers, and Asks its questions to other components; null: its Kind's.
 	Requests []hostabi.Request `json:"requests,omitempty"`
+	Asks     []hostabi.Request `json:"asks,omitempty"`
 }
 
 // ConfigError is the error of one key; see component.ConfigError.

@@ -28,7 +28,7 @@ var (
 // Manifest returns the author's.
 func (a *authored) Manifest() component.Manifest {
 	m := a.author.Manifest()
-	return component.Manifest{Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests}
+	return component.Manifest{Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests, Asks: m.Asks}
 }
 
 func ports(list []sdk.Port) []component.Port {

@@ -45,6 +45,21 @@ func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
 	h.wide.Handle(name, func(_ context.Context, args json.RawMessage, answer func(json.RawMessage, error)) { answer(fn(args)) })
 }
 
+func (h *host) Request(ask string, args []byte, within time.Duration, answer func([]byte, error)) {
+	h.wide.Request(ask, args, within, func(reply json.RawMessage, err error) { answer(reply, authorError(err)) })
+}
+
+// authorError makes the author's errors of the host's.
+func authorError(err error) error {
+	switch {
+	case errors.Is(err, component.ErrLate):
+		return sdk.ErrLate
+	case errors.Is(err, component.ErrLost):
+		return sdk.ErrLost
+	}
+	return err
+}
+
 func (h *host) After(d time.Duration, fn func()) sdk.Timer { return h.wide.Receiver.After(d, fn) }
 func (h *host) Every(d time.Duration, fn func()) sdk.Timer { return h.wide.Receiver.Every(d, fn) }
 func (h *host) Counter(name string) sdk.Counter            { return h.wide.Stats.Counter(name) }

@@ -3,6 +3,7 @@ package plugintest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -64,6 +65,8 @@ type StageOptions struct {
 	Synchronous bool
 	Boundary    func(*Stage)                    // called at dataset boundaries, on the component's loop
 	Before      func(component.Component) error // called after Start, before the loop runs
+	// AskOther answers what the component asks others; nil: it is told that nobody does.
+	AskOther func(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error))
 }
 
 // NewStage configures a component, starts it and runs its loop. It is stopped at the end of the test, which fails if
@@ -93,6 +96,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 	settings := RigOptions{Name: cmp.Or(o.Name, "probe"), Envs: o.Envs, Grants: o.Grants,
 		Run: component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous}}
 	s.Host = settings.host(s.own, slog.NewTextHandler(&s.log, nil))
+	s.Host.AskOther = o.AskOther
 	s.Host.Index, s.Host.Count, s.Arenas = o.Index, o.Index+1, s.Host.Arenas
 	s.Host.Boundary = func() {
 		s.note(func() { s.boundaries++ })

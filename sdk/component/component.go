@@ -30,10 +30,11 @@ type Pauser interface {
 	Resume() error
 }
 
-// Manifest lists the ports, in a fixed order, and the requests that the component answers.
+// Manifest lists the ports, in a fixed order, the requests that the component answers, and the questions that it asks other components.
 type Manifest struct {
 	Signals, Slots []Port
 	Requests       []Request
+	Asks           []Request
 }
 
 // Port is a signal or a slot. A signal connects to slots of an equal payload.

@@ -40,6 +40,7 @@ type Declared struct {
 	Signals  []Output     // in the order of the manifest
 	Slots    []Input      // in the order of the manifest
 	Requests []Question   // that it answers; see Asked
+	Asks     []Request    // that it asks other components; see Asking
 	OnStart  func(h Host) // optional: called before the first message, to make metrics and timers
 	// OnPause, OnResume and OnStop are optional: as Pause and Resume of a Pauser, and Stop of a Component.
 	OnPause, OnResume, OnStop func() error
@@ -88,6 +89,7 @@ func (d *Declared) Manifest() Manifest {
 	for _, q := range d.Requests {
 		m.Requests = append(m.Requests, q.Request)
 	}
+	m.Asks = d.Asks
 	return m
 }
 

@@ -2,6 +2,8 @@ package component
 
 import (
 	"encoding/json"
+	"errors"
+	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -34,4 +36,32 @@ func Answer[Q, R any](fn func(q Q) (R, error)) func(args []byte) (reply []byte, 
 		}
 		return json.Marshal(r)
 	}
+}
+
+// Errors of questions to other components.
+var (
+	ErrLate = errors.New("it did not answer in time")
+	ErrLost = errors.New("it has ended before it answered")
+)
+
+// Asking returns the description of a question with the fields of Q as its arguments, for the list Asks of a Declared or of a Manifest.
+func Asking[Q any](name, doc string) Request {
+	return Request{Name: name, Doc: doc, Args: hostabi.RequestArgs[Q]()}
+}
+
+// Ask asks a question with the fields of q as its arguments, and has fn called with the answer; see Host.Request.
+func Ask[Q, R any](h Host, ask string, q Q, within time.Duration, fn func(r R, err error)) {
+	args, err := json.Marshal(q)
+	if err != nil {
+		var none R
+		fn(none, err)
+		return
+	}
+	h.Request(ask, args, within, func(reply []byte, err error) {
+		var r R
+		if err == nil {
+			err = json.Unmarshal(reply, &r)
+		}
+		fn(r, err)
+	})
 }

@@ -26,8 +26,9 @@ func (x *instance) newHost(s *server) *component.Host {
 		Peers:   func(kind string) int { return t.Peers[kind] },
 		Readers: func(signal string) int { return t.Readers[signal] },
 		Grants:  t.Grants, Written: t.Written,
-		SoA:    func() (soa, known bool) { return t.SoA != nil && *t.SoA, t.SoA != nil },
-		Tables: x.tables, Boundary: x.boundary, Stop: x.stopRun,
+		SoA:      func() (soa, known bool) { return t.SoA != nil && *t.SoA, t.SoA != nil },
+		AskOther: x.askOther,
+		Tables:   x.tables, Boundary: x.boundary, Stop: x.stopRun,
 		Succession: component.Succession{FirstEnv: t.FirstEnv, Published: t.Published, Begun: t.Begun, Abrupt: t.Abrupt},
 	}
 }

@@ -52,6 +52,8 @@ type instance struct {
 	resumedTo uint64           // of the loop: number of the newest Pause that has ended
 	handed    []hostabi.Handle // of the loop, and of stop: claimed for this process's successor
 
+	peers peers // its open questions to other components
+
 	mu    sync.Mutex
 	calls []func() // guarded by mu: for the loop's goroutine, even while it waits
 	done  bool     // guarded by mu: no more calls
@@ -298,4 +300,76 @@ func (x *instance) stop() error {
 	x.stats.send()
 	x.arenas.Credits(hostabi.ArenaHost, nil)
 	return errors.Join(append(errs, x.arenas.Close())...)
+}
+
+// peers are the questions to other components that the host has not answered.
+type peers struct {
+	mu   sync.Mutex
+	made uint64 // how many there were
+	open map[uint64]func(json.RawMessage, error)
+}
+
+// add keeps the question that the answer belongs to.
+func (p *peers) add(answer func(json.RawMessage, error)) (call uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = map[uint64]func(json.RawMessage, error){}
+	}
+	p.made++
+	p.open[p.made] = answer
+	return p.made
+}
+
+// take returns the question that an answer belongs to, nil for none.
+func (p *peers) take(call uint64) func(json.RawMessage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer := p.open[call]
+	delete(p.open, call)
+	return answer
+}
+
+// told hands an answer of the host on.
+func (p *peers) told(a *native.Answer) {
+	if answer := p.take(a.Call); answer != nil {
+		answer(a.Reply, errorOf(a.Error))
+	}
+}
+
+// askOther is Host.AskOther: the host asks, and answers at the end of the time if nobody else has.
+func (x *instance) askOther(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error)) {
+	call := x.peers.add(func(reply json.RawMessage, err error) {
+		x.host.Receiver.Control(func(*hostabi.Message) { answer(reply, err) }, hostabi.Message{})
+		x.link.Nudge() // the loop may wait for a message
+	})
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if len(args) > hostabi.MaxRequestBytes {
+		x.peers.take(call)(nil, &component.ArgsError{Reason: fmt.Sprintf("the arguments have %d bytes, at most %d", len(args), hostabi.MaxRequestBytes)})
+		return
+	}
+	if err := x.server.send(native.Frame{Ask: &native.Question{Call: call, Name: ask, Args: args, WithinNS: within.Nanoseconds()}}); err != nil {
+		x.peers.take(call)(nil, fmt.Errorf("%w: %w", component.ErrLost, err))
+	}
+}
+
+// errorOf returns the error that the host describes.
+func errorOf(r *native.Raised) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Why == native.WhyArgs:
+		return &component.ArgsError{Reason: r.Text}
+	case r.Why == native.WhyLate:
+		return component.ErrLate
+	case r.Why == native.WhyLost:
+		return component.ErrLost
+	case r.Why == native.WhyBusy:
+		return fmt.Errorf("%w (%s)", component.ErrBusy, r.Text)
+	case r.Answer:
+		return fmt.Errorf("%w (%s)", component.ErrAnswer, r.Text)
+	}
+	return &component.Raised{Type: r.Type, Text: r.Text, Place: r.Place}
 }

@@ -91,7 +91,7 @@ func (s *server) describe() native.Description {
 	for name, make := range s.kinds {
 		m := make().Manifest()
 		d.Kinds = append(d.Kinds, native.Kind{
-			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests,
+			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests, Asks: m.Asks,
 		})
 	}
 	slices.SortFunc(d.Kinds, func(a, b native.Kind) int { return cmp.Compare(a.Name, b.Name) })
@@ -126,7 +126,7 @@ func (s *server) configure(c native.Configuration) (native.Configured, error) {
 		return native.Configured{Errors: configErrors(err)}, nil
 	}
 	m := comp.Manifest()
-	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp), Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests}
+	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp), Signals: ports(m.Signals), Slots: ports(m.Slots), Requests: m.Requests, Asks: m.Asks}
 	if c.CheckOnly {
 		return answer, nil
 	}

@@ -54,6 +54,10 @@ func (s *server) frame(doc []byte, files []*os.File) error {
 		if x := s.asked.Load(); x != nil { // else the host knows that nobody answers
 			x.request(f.Request)
 		}
+	case f.Told != nil:
+		if x := s.asked.Load(); x != nil {
+			x.peers.told(f.Told)
+		}
 	case f.Failed != nil:
 		s.arenas.failed(f.Failed)
 	case f.File != nil:

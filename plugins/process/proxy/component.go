@@ -47,7 +47,7 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 		ended: make(chan struct{}),
 	}
 	x.shared.running, x.shared.stopAll = context.WithCancelCause(context.Background())
-	x.shared.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots, d.Kinds[i].Requests)
+	x.shared.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots, d.Kinds[i].Requests, d.Kinds[i].Asks)
 	if err != nil {
 		return nil, err
 	}

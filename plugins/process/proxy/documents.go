@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,9 +18,9 @@ import (
 // maxPorts bounds a manifest from outside.
 const maxPorts = 256
 
-func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port, requests []hostabi.Request) (component.Manifest, error) {
-	m := component.Manifest{Requests: requests}
-	if err := hostabi.CheckRequests(requests); err != nil {
+func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port, requests, asks []hostabi.Request) (component.Manifest, error) {
+	m := component.Manifest{Requests: requests, Asks: asks}
+	if err := cmp.Or(hostabi.CheckRequests(requests), hostabi.CheckRequests(asks)); err != nil {
 		return m, &spawn.Error{Code: spawn.CodeProtocol, Program: p.Name, Reason: fmt.Sprintf("kind %q: %v", kind, err)}
 	}
 	for _, list := range []struct {

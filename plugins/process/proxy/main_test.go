@@ -18,6 +18,8 @@ func play(role string, args []string) {
 		playHost(args[0])
 	case "keeper":
 		serveKeeper()
+	case "asker":
+		serveAsker()
 	case "liar":
 		playLiar(args[0], args[1])
 	case "hostile":

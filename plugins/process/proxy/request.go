@@ -3,12 +3,15 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -109,4 +112,41 @@ func (r *requests) lose() {
 	for _, answer := range open {
 		answer(nil, component.ErrLost)
 	}
+}
+
+// askOther asks another component for the process.
+func (l *session) askOther(q *native.Question) {
+	tell := func(reply json.RawMessage, err error) {
+		a := native.Answer{Call: q.Call, Reply: reply}
+		if err != nil {
+			a.Reply, a.Error = nil, raisedBy(err)
+		}
+		l.sendFrame(native.Frame{Told: &a})
+	}
+	if !slices.ContainsFunc(l.x.manifest.Asks, func(r hostabi.Request) bool { return r.Name == q.Name }) {
+		tell(nil, &component.ArgsError{Reason: fmt.Sprintf("the component asks no question %q: its description has those that it asks", q.Name)})
+		return
+	}
+	l.x.h.Request(q.Name, q.Args, time.Duration(q.WithinNS), tell)
+}
+
+// raisedBy describes the error of a question to the process that has asked.
+func raisedBy(err error) *native.Raised {
+	r := &native.Raised{Text: cut(err.Error())}
+	var raised *component.Raised
+	switch {
+	case errors.As(err, &raised):
+		r.Type, r.Text, r.Place = raised.Type, cut(raised.Text), raised.Place
+	case errors.As(err, new(*component.ArgsError)):
+		r.Why = native.WhyArgs
+	case errors.Is(err, component.ErrLate):
+		r.Why = native.WhyLate
+	case errors.Is(err, component.ErrLost):
+		r.Why = native.WhyLost
+	case errors.Is(err, component.ErrBusy):
+		r.Why = native.WhyBusy
+	case errors.Is(err, component.ErrAnswer):
+		r.Answer = true
+	}
+	return r
 }

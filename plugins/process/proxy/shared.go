@@ -87,7 +87,11 @@ func (x *shared) describedBy(c *native.Configured) (component.Manifest, error) {
 	if requests == nil {
 		requests = x.manifest.Requests
 	}
-	return manifestOf(&x.program, x.kind, c.Signals, c.Slots, requests)
+	asks := c.Asks
+	if asks == nil {
+		asks = x.manifest.Asks
+	}
+	return manifestOf(&x.program, x.kind, c.Signals, c.Slots, requests, asks)
 }
 
 // configuration is the configuration that an instance gets at its start.

@@ -112,6 +112,8 @@ func (l *session) handle(f *native.Frame, files []*os.File) {
 		}
 	case f.Answer != nil:
 		l.requests.answered(f.Answer)
+	case f.Ask != nil:
+		l.askOther(f.Ask)
 	case f.Fail != nil:
 		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
 		go l.dismiss()

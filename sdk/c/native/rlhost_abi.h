@@ -333,6 +333,16 @@ enum {
     RLH_MAX_FILES = 2,
 };
 
+// Reasons of a Raised, where the handler did not raise it.
+// the arguments do not fit
+#define RLH_WHY_ARGS "args"
+// there was no answer in time
+#define RLH_WHY_LATE "late"
+// the component has ended before it answered
+#define RLH_WHY_LOST "lost"
+// too many questions wait for an answer
+#define RLH_WHY_BUSY "busy"
+
 // RLH_COUNTER_ENVS_MADE is the counter in Stats of a worker of environments that EnvMake keeps waiting: how many it has made by now.
 #define RLH_COUNTER_ENVS_MADE "envs_made"
 

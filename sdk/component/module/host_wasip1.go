@@ -95,6 +95,13 @@ func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
 	h.handlers[name] = fn
 }
 
+// errAsk is the error of Host.Request.
+var errAsk = errors.New("a module cannot ask other components yet: run the component as a process, or built in")
+
+func (h *host) Request(_ string, _ []byte, _ time.Duration, answer func([]byte, error)) {
+	answer(nil, errAsk)
+}
+
 // answer calls the handler of a request. The status is of its error.
 func (h *host) answer(request uint32, args []byte) (reply []byte, status hostabi.Status, err error) {
 	if request >= uint32(len(h.manifest.Requests)) {
