@@ -56,6 +56,80 @@ class Oracle(rlhost.Component):
 rlhost.serve(Oracle)
 `
 
+// coach is a component in Python that asks the oracle.
+const coach = `import rlhost
+
+
+class Asker(rlhost.Component):
+    slots = [rlhost.Slot("on_episodes", "episode")]
+    asks = [rlhost.Ask("total", times=int), rlhost.Ask("wrong", what=str)]
+
+    def start(self, host):
+        self.came, self.early = [], ""
+
+    def on_episodes(self, m):
+        if not self.early:
+            total = self.host.request("total", times=0)
+            try:
+                total.result()
+            except RuntimeError as e:
+                self.early = str(e)
+            total.add_done_callback(lambda asked: self.came.append(asked.result()))
+            self.host.request("wrong", 5.0, what="raise").add_done_callback(self.failed)
+
+    def failed(self, asked):
+        try:
+            asked.result()
+        except rlhost.HandlerError as e:
+            self.came.append(f"{e.code} {e.type} {e.reason} {e.place}")
+
+    @rlhost.request
+    def told(self):
+        return [self.early, *self.came]
+
+
+rlhost.serve(Asker)
+`
+
+// A component in Python asks another one, without waiting for the answer.
+func TestRequest_AComponentInPythonAsksAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("oracle.py", oracle)
+	w.write("asker.py", coach)
+	text := `rlhost = 1
+[run]
+name = "asking"
+stop = { env_steps = 500_000_000, wall_time = "5m" }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "fast"
+[component.asker]
+asks = { total = "oracle.total", wrong = "oracle.wrong" }
+plugin = "asker"
+[component.oracle]
+plugin = "oracle"
+`
+	for _, name := range []string{"oracle", "asker"} {
+		text += fmt.Sprintf("[plugin.%[1]s]\npath = \"./%[1]s.py\"\ninterpreter = [%[2]q]\n[[wire]]\nsignal = \"rollout.episodes\"\nslot = \"%[1]s.on_episodes\"\n"+
+			"mode = \"all\"\ndepth = 1024\non_full = \"drop_oldest\"\n", name, w.python())
+	}
+	w.write("p.toml", text)
+	j := w.host("p.toml")
+	const want = `["an answer comes between two messages: get it in a function for add_done_callback",0,"E122 KeyError 'no such key' oracle.py:26"]`
+	var told json.RawMessage
+	testkit.Until(t, "answers", func() bool {
+		if err := j.client.AskOne(t.Context(), "asker", "told", json.RawMessage("{}"), &told); err != nil {
+			t.Fatalf("%+v\n%s", err, j.output)
+		}
+		return strings.Contains(string(told), "E122")
+	})
+	if string(told) != want {
+		t.Errorf("%s, want %s", told, want)
+	}
+}
+
 // asked makes a request of one component and returns its answer.
 func (j *subject) asked(component, name, args string, within time.Duration) control.AskAnswer {
 	j.t.Helper()

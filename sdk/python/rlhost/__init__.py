@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .program import ProgramError
     from .queue import Queue
     from .recording import RecordingError, record
-    from .requests import request
+    from .requests import Ask, Asked, request
     from .results import Interrupted, TrainedRun, TrainedRuns, TrainingError
     from .server import Server
     from .serving import serve
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from .vector import VecError, VectorEnv, make_vec
 
 __all__ = [
-    "Arena", "BadArguments", "Channel", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset",
+    "Arena", "Ask", "Asked", "BadArguments", "Channel", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset",
     "EnvSpec", "Episode", "Error", "Evaluation", "Exhausted", "Flow", "Foreign", "HandlerError", "Host",
     "Interrupted", "Learner", "LearnerConfig", "Lease", "LoadedPolicy", "Loan", "Message", "Network", "NoSnapshot",
     "NotCommitted", "OutOfRange", "Policy", "PolicyLayout", "PolicyLearner", "PolicySpec", "ProgramError", "Queue",
@@ -98,7 +98,7 @@ _HOME = {name: module for module, names in {
     "program": "ProgramError",
     "queue": "Queue",
     "recording": "RecordingError record",
-    "requests": "request",
+    "requests": "Ask Asked request",
     "results": "Interrupted TrainedRun TrainedRuns TrainingError",
     "sampling": "Sampler SamplingError sample",
     "server": "Server",

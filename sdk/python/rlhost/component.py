@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .requests import handlers_of
+from .requests import Ask, handlers_of
 
 if TYPE_CHECKING:
     import numpy
@@ -103,6 +103,7 @@ class Component:
     # The ports, in the order of their indexes in messages. Where they depend on the table, configure sets them on self.
     signals: Sequence[Signal] = ()
     slots: Sequence[Slot] = ()
+    asks: Sequence[Ask] = ()  # the questions that it asks other components; see Host.request
 
     host: Host  # from start on
 

@@ -16,6 +16,7 @@ from . import _native
 from .arena import Arena, Lease, Loaned
 from .component import Component
 from .handle import handle_text
+from .requests import Asked, Questions
 from .spec import EnvSpec
 from .values import PAYLOAD as VALUE
 from .values import Values
@@ -121,6 +122,7 @@ class Host:
 
     def __init__(self, link: _native.Host, configuration: Mapping[str, Any], component: Component):
         c = configuration
+        self._questions = Questions(component.asks, self._send)
         self.name: str = c["name"]  # component[i] where there are several instances
         self.id: int = c["id"]
         self.index: int = c["index"]
@@ -258,6 +260,15 @@ class Host:
         """The description of a pipeline's environment."""
         import base64
         return EnvSpec.unpack(base64.b64decode(self._envs[name]["describe"]))
+
+    def request(self, ask: str, within: float = 30.0, /, **args: Any) -> Asked:
+        """Asks another component a question of the class's asks, and returns at once:
+
+            host.request("weigh", item="apple").add_done_callback(lambda asked: print(asked.result()))
+
+        The function is called on the main thread, between two messages, at the latest after so many seconds: result returns the answer, or raises
+        RequestTimeout, WorkerLost, HandlerError, BadArguments or another RequestError. An exception in the function is logged."""
+        return self._questions.ask(ask, within, args)
 
     def after(self, seconds: float, run: Callable[[], None]) -> Timer:
         """Calls a function once, after the time has passed and the run has begun, when no slot runs."""

@@ -8,6 +8,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from .faults import place, raised
@@ -30,6 +31,66 @@ def request(method: _F) -> _F:
     the answer, too: the component continues."""
     setattr(method, _MARK, True)
     return method
+
+
+class Ask:
+    """A question that a component asks another one, with the types of its arguments: Ask("weigh", "what an item weighs", item=str). The key asks of
+    its table says which component answers."""
+
+    def __init__(self, name: str, doc: str = "", /, **args: Any):
+        self.name, self.doc, self.args = name, doc, args
+
+    def document(self) -> dict[str, Any]:
+        """The description for the host."""
+        return {"name": self.name, "doc": self.doc, "args": [{"name": name, "type": _type_of(hint)} for name, hint in self.args.items()]}
+
+
+class Asked(Future[Any]):
+    """The answer to a question, once it is there: between two messages, so that nothing can wait for it. Give add_done_callback a function."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The answer. Raises a RequestError where there is none, and RuntimeError before it has come."""
+        if not self.done():
+            raise RuntimeError("an answer comes between two messages: get it in a function for add_done_callback")
+        return super().result()
+
+
+class Questions:
+    """The questions of a component that have no answer yet."""
+
+    def __init__(self, asks: Sequence[Ask], send: Callable[[dict[str, Any]], None]):
+        self._asks, self._send = {a.name: a for a in asks}, send
+        self._open: dict[int, Asked] = {}
+        self._made = 0
+
+    def ask(self, name: str, within: float, args: Mapping[str, Any]) -> Asked:
+        """Asks one."""
+        ask = self._asks.get(name)
+        if ask is None:
+            raise KeyError(f"the component asks no question {name}: " + (", ".join(self._asks) or "its class has no asks"))
+        if args.keys() != ask.args.keys():
+            raise TypeError(f"the question {name} has the arguments {', '.join(ask.args) or 'none'}, not {', '.join(args) or 'none'}")
+        given = json.loads(encode(dict(args)))
+        self._made += 1
+        asked = self._open[self._made] = Asked()
+        self._send({"ask": {"call": self._made, "name": name, "args": given, "within_ns": int(within * 1e9)}})
+        return asked
+
+    def told(self, answer: Mapping[str, Any]) -> None:
+        """Takes an answer of the host."""
+        asked = self._open.pop(answer["call"], None)
+        if asked is None:
+            return
+        error = answer.get("error")
+        if error is None:
+            asked.set_result(answer.get("reply"))
+            return
+        from .connecting import _error
+        code = "E124" if error.get("answer") else _CODES.get(error.get("why", ""), "E122")
+        asked.set_exception(_error("", {"code": code, "reason": error["text"], "type": error.get("type", ""), "place": error.get("place", "")}))
+
+
+_CODES = {"args": "E121", "late": "E123", "lost": "E125", "busy": "E072"}
 
 
 class NotAnAnswer(Exception):

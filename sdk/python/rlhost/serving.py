@@ -181,6 +181,9 @@ class Plugin:
         if asked := document.get("request"):
             self._asked.put((time.monotonic() + asked["within_ns"] / 1e9, asked))
             self._link.wake()
+        elif "told" in document:
+            self._asked.put((float("inf"), document))
+            self._link.wake()
 
     # On the main thread.
 
@@ -238,8 +241,12 @@ class Plugin:
         """Answers a request between two messages; an exception is its answer."""
         if time.monotonic() > until:
             return  # nobody waits for it
-        call, host = asked["call"], self._host
+        host = self._host
         assert host
+        if told := asked.get("told"):
+            host._questions.told(told)
+            return
+        call = asked["call"]
         try:
             reply = self._handlers[asked["name"]].answer(asked["args"])
         except (Exception, SystemExit) as e:
@@ -327,7 +334,8 @@ class Plugin:
         if any(k.snapshot is not Component.snapshot for k in self._kinds.values()):
             capabilities.append("snapshot")
         return {"abi": ABI, "sdk": SDK, "capabilities": capabilities, "kinds": [
-            {"name": name, "doc": doc_of(k), "signals": ports(k.signals), "slots": ports(k.slots), "requests": requests(handlers_of(k))}
+            {"name": name, "doc": doc_of(k), "signals": ports(k.signals), "slots": ports(k.slots), "requests": requests(handlers_of(k)),
+             "asks": [a.document() for a in k.asks]}
             for name, k in self._kinds.items()]}
 
     def _do_configure(self, document: Any) -> Any:
@@ -351,7 +359,8 @@ class Plugin:
             self._link.bind(document["holder"], document["id"], [s.on_loan for s in component.signals], len(component.slots))
         flow = component.flow()
         return {"errors": [], "flow": vars(flow) if flow else None,
-                "signals": ports(component.signals), "slots": ports(component.slots), "requests": requests(handlers_of(component))}
+                "signals": ports(component.signals), "slots": ports(component.slots), "requests": requests(handlers_of(component)),
+                "asks": [a.document() for a in component.asks]}
 
     def _do_start(self, document: Any) -> Any:
         component, host = self._component, self._host
