@@ -22,7 +22,7 @@ type peerRequest struct {
 	request string
 	args    json.RawMessage
 	ctx     context.Context // ends with the deadline, and when it is settled
-	end     func()
+	end     context.CancelFunc
 	over    atomic.Bool
 	answer  func(json.RawMessage, error)
 }
@@ -30,12 +30,8 @@ type peerRequest struct {
 // askOther is Host.AskOther. It finds the instance that runs now: a successor is asked as its predecessor was.
 func (x *instance) askOther(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
-	q := &peerRequest{from: x, ctx: ctx, args: args, answer: answer}
-	unwatch := context.AfterFunc(ctx, func() { q.settle(nil, component.ErrLate) })
-	q.end = func() {
-		unwatch()
-		cancel()
-	}
+	q := &peerRequest{from: x, ctx: ctx, end: cancel, args: args, answer: answer}
+	context.AfterFunc(ctx, func() { q.settle(nil, component.ErrLate) }) // also where the end is an answer: then it is settled
 	if open := x.questions.Add(1); open > maxQuestions {
 		q.settle(nil, fmt.Errorf("%w: %d wait for an answer", component.ErrBusy, open-1))
 		return
