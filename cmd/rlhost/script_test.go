@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated})
+	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated, oracleProgram: beOracle})
 }
 
 // TestScript runs the command lines in testdata/script against the program itself, in a new folder and with a new

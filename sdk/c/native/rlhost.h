@@ -96,6 +96,20 @@ typedef struct rlh_slot {
     rlh_slot_fn run;
 } rlh_slot;
 
+// rlh_question is a request that has come, with its arguments, and its answer so far.
+typedef struct rlh_question rlh_question;
+
+// rlh_request describes a request that the component answers: rlhost request, programs and other components ask it by its
+// name. args has the arguments, such as "lr number, warm bool?": of type bool, integer, number, text, list, table or any;
+// one with a ? may be left out. The host has checked them when answer runs, on the main thread between two slots, also while
+// the component is paused. Where answer returns an error, the asker gets it and the component continues.
+typedef struct rlh_request {
+    const char *name; // snake_case
+    const char *args; // NULL: none
+    const char *doc;  // one sentence
+    int (*answer)(rlh_host *host, void *self, rlh_question *q);
+} rlh_request;
+
 // rlh_component is a kind of component. Callbacks run on the main thread, one at a time, in this order: configure,
 // start, perhaps restore, begin, then slots and snapshots, and stop. Any may be NULL. A callback that returns an int
 // returns 0, or an error, which ends the component with the text of rlh_fail or of the code.
@@ -124,6 +138,8 @@ typedef struct rlh_component {
     int64_t (*idle)(rlh_host *host, void *self);
     // stop releases everything, also after a failed start.
     void (*stop)(rlh_host *host, void *self);
+    const rlh_request *requests;
+    size_t request_count;
 } rlh_component;
 
 // rlh_serve runs the plugin until the host ends it, and returns the exit status for main. Call it first: it takes
@@ -145,6 +161,31 @@ void rlh_config_error(rlh_host *host, const char *key, const char *reason, const
 // rlh_set_ports gives the component other signals and slots than its kind, where they depend on the table: configure calls
 // it. The arrays, and the texts in them, must live as long as the component.
 void rlh_set_ports(rlh_host *host, const rlh_port *signals, size_t signal_count, const rlh_slot *slots, size_t slot_count);
+
+// rlh_args returns all arguments of a question as JSON, an object. The next three read one: one that was left out leaves
+// *value as it is, which makes that the default. A value that does not fit, such as a whole number of more than 64 bits, is
+// the question's error; they return 0, or RLH_ERR_INVALID. rlh_arg_text returns a text, anything else as JSON, or NULL where
+// it was left out. Texts live as long as the question, which ends with the callback.
+const char *rlh_args(const rlh_question *q);
+int rlh_arg_int(rlh_question *q, const char *name, int64_t *value);
+int rlh_arg_float(rlh_question *q, const char *name, double *value);
+int rlh_arg_bool(rlh_question *q, const char *name, int *value);
+const char *rlh_arg_text(rlh_question *q, const char *name);
+
+// These add to the answer: text that is JSON, or a part of it such as {"level": ; a number, true or false, a text. They
+// return 0, or an error for the callback to return: TOO_LONG beyond RLH_MAX_REQUEST_BYTES, MEMORY. The answer must be one
+// JSON value in the end, so that a float which is no number is refused.
+int rlh_answer_json(rlh_question *q, const char *json);
+int rlh_answer_int(rlh_question *q, int64_t value);
+int rlh_answer_float(rlh_question *q, double value);
+int rlh_answer_bool(rlh_question *q, int value);
+int rlh_answer_text(rlh_question *q, const char *text);
+
+// rlh_raise makes an error the answer, with its type, such as "KeyError" or "", its text, and its place in the source. It
+// returns RLH_ERR_REFUSED, for the callback to return. Errors that are only returned have the text of the code.
+#define rlh_raise(q, type, ...) rlh_raise_at((q), (type), __FILE__, __LINE__, __VA_ARGS__)
+int rlh_raise_at(rlh_question *q, const char *type, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 // rlh_identity says which instance of the component this is.
 typedef struct rlh_identity {

@@ -238,6 +238,24 @@ enum {
     RLH_LINK_CELLS = 4096,
 };
 
+// Types of arguments.
+#define RLH_REQUEST_BOOL "bool"
+// also 3.0
+#define RLH_REQUEST_INTEGER "integer"
+#define RLH_REQUEST_NUMBER "number"
+#define RLH_REQUEST_TEXT "text"
+#define RLH_REQUEST_LIST "list"
+#define RLH_REQUEST_TABLE "table"
+#define RLH_REQUEST_ANY "any"
+
+// Limits on requests.
+enum {
+    // that one component answers
+    RLH_MAX_REQUESTS = 256,
+    // of arguments as JSON, and of an answer
+    RLH_MAX_REQUEST_BYTES = 122880,
+};
+
 enum {
     // RLH_PROTOCOL_VERSION is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
     // answers with one of them.

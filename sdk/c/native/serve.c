@@ -24,6 +24,25 @@ static void post(void *user, struct call *c) {
     rlh_wake(s->host);
 }
 
+// on_frame keeps a question for the main thread.
+static void on_frame(void *user, const char *json, size_t len, const int *fds, size_t fd_count) {
+    struct service *s = user;
+    for (size_t i = 0; i < fd_count; i++) close(fds[i]);
+    rlh_question *q = question_read(json, len);
+    if (q == NULL) return;
+    pthread_mutex_lock(&s->mutex);
+    question_push(&s->questions, q);
+    pthread_mutex_unlock(&s->mutex);
+    rlh_wake(s->host);
+}
+
+static bool is_asked(struct service *s) {
+    pthread_mutex_lock(&s->mutex);
+    bool asked = s->questions.first != NULL;
+    pthread_mutex_unlock(&s->mutex);
+    return asked;
+}
+
 // next_call takes the oldest call; with wait it waits for one, or for the end. Within a slot the component cannot be
 // stopped.
 static struct call *next_call(struct service *s, bool wait, bool within_slot) {
@@ -52,6 +71,23 @@ static void run_calls(struct service *s, bool wait, bool within_slot) {
     }
 }
 
+// answer_one answers the oldest question, if there is one.
+static void answer_one(struct service *s) {
+    pthread_mutex_lock(&s->mutex);
+    rlh_question *q = question_pop(&s->questions);
+    pthread_mutex_unlock(&s->mutex);
+    if (q == NULL) return;
+    rlh_finish(s->host); // the message before it does not wait for the answer
+    struct text frame = {0};
+    bool answers = question_answer(q, s->host, s->kind, s->self, &frame);
+    question_free(q);
+    if (answers && !has_failed(s)) {
+        wire_send_text(s->host, &frame, -1);
+    } else {
+        text_free(&frame);
+    }
+}
+
 static void on_woken(void *user) { run_calls(user, false, true); }
 
 static void begin(struct service *s) {
@@ -69,7 +105,8 @@ static bool receive(struct service *s, int64_t *idle_at) {
     rlh_message m;
     bool idles = k->idle != NULL && s->begun && *idle_at >= 0;
     bool timed = due != RLH_FOREVER && (!idles || due < *idle_at);
-    int err = rlh_receive(s->host, &m, timed ? left_until(due) : idles ? left_until(*idle_at) : RLH_FOREVER);
+    bool asked = s->begun && is_asked(s); // a question is next
+    int err = rlh_receive(s->host, &m, asked ? 0 : timed ? left_until(due) : idles ? left_until(*idle_at) : RLH_FOREVER);
     switch (err) {
     case RLH_OK:
         begin(s);
@@ -81,7 +118,7 @@ static bool receive(struct service *s, int64_t *idle_at) {
         }
         return true;
     case RLH_ERR_TIMEOUT:
-        if (!timed) *idle_at = deadline_after(k->idle(s->host, s->self));
+        if (!timed && !asked) *idle_at = deadline_after(k->idle(s->host, s->self));
         return true;
     case RLH_ERR_WOKEN: return true;
     case RLH_ERR_CLOSED: return false;
@@ -97,6 +134,7 @@ static void run(struct service *s) {
         bool works = s->life == STARTED && linked && !has_failed(s);
         run_calls(s, !works, false);
         if (works && s->life == STARTED && !has_ended(s) && !has_failed(s)) linked = receive(s, &idle_at);
+        if (works && linked && s->begun && !has_failed(s)) answer_one(s);
     }
     service_stop(s);
 }
@@ -141,7 +179,7 @@ static bool shake_hands(const struct service *s, int fd) {
 }
 
 static int open_all(struct service *s) {
-    rlh_handlers handlers = {.user = s, .woken = on_woken};
+    rlh_handlers handlers = {.user = s, .woken = on_woken, .frame = on_frame};
     for (int fd = RLH_FD_WIRE; fd <= RLH_FD_OUT; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     int err = rlh_host_open(&s->host, RLH_FD_WIRE, RLH_FD_IN, RLH_FD_OUT, &handlers);
     if (err != RLH_OK) return err;
@@ -176,6 +214,7 @@ int rlh_serve(const rlh_component *kinds, size_t count) {
     }
     if (s.control != NULL) control_close(s.control);
     rlh_host_close(s.host);
+    for (rlh_question *q; (q = question_pop(&s.questions)) != NULL;) question_free(q);
     return err == RLH_OK ? 0 : 1;
 }
 #else

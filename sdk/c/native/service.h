@@ -12,6 +12,24 @@ const char *config_level(const rlh_host *host);
 // config_finish reports keys that were never read and writes a Configured document up to the ports.
 void config_finish(rlh_host *host, struct text *reply);
 
+// ---- requests (requests.c)
+
+// question_read copies and reads a frame of the wire; NULL where it has no request. question_free frees it.
+rlh_question *question_read(const char *json, size_t len);
+void question_free(rlh_question *q);
+// question_answer has the component answer, and writes the frame with the answer. It returns false, and writes nothing,
+// where nobody waits for it any more.
+bool question_answer(rlh_question *q, rlh_host *host, const rlh_component *kind, void *self, struct text *frame);
+// requests_write describes requests: elements of a JSON array.
+void requests_write(struct text *t, const rlh_request *list, size_t count);
+
+// question_list has questions on their way to the main thread, oldest first. Its owner has a lock.
+struct question_list {
+    rlh_question *first, *last;
+};
+void question_push(struct question_list *list, rlh_question *q);
+rlh_question *question_pop(struct question_list *list);
+
 // ---- the control connection (control.c, grpc.c)
 
 // call is a control call on its way to the main thread and back.
@@ -79,6 +97,7 @@ struct service {
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     struct call *first, **last;
+    struct question_list questions;
     bool ended;
 };
 

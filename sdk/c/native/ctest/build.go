@@ -18,9 +18,10 @@ type Mode int
 
 // Modes.
 const (
-	Plugin    Mode = iota // the whole library: the program calls rlh_serve
-	Library               // without the control connection, and so without libnghttp2
-	Sanitized             // as Library, with the address and undefined behaviour sanitizers
+	Plugin          Mode = iota // the whole library: the program calls rlh_serve
+	Library                     // without the control connection, and so without libnghttp2
+	Sanitized                   // as Library, with the address and undefined behaviour sanitizers
+	SanitizedPlugin             // as Plugin, with these
 )
 
 // Build compiles C files with the library, warnings being errors, and returns the program. Paths are relative to the
@@ -31,14 +32,14 @@ func Build(t testing.TB, mode Mode, sources ...string) string {
 	compiler := Compiler(t)
 	args := []string{"-std=c11", "-I", libraryDir(), "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"}
 	libraries := []string{"-lpthread"}
-	switch mode {
-	case Plugin:
+	if mode == Plugin || mode == SanitizedPlugin {
 		needNghttp2(t, compiler)
 		libraries = append(libraries, "-lnghttp2")
-	case Library:
+	} else {
 		args = append(args, "-DRLH_NO_CONTROL")
-	case Sanitized:
-		args = append(args, "-DRLH_NO_CONTROL", "-g", "-O1", "-fno-sanitize-recover=all")
+	}
+	if mode == Sanitized || mode == SanitizedPlugin {
+		args = append(args, "-g", "-O1", "-fno-sanitize-recover=all")
 		if compiles(t, compiler, "int main(void) { return 0; }", "-fsanitize=address,undefined") {
 			args = append(args, "-fsanitize=address,undefined")
 		}

@@ -64,5 +64,6 @@ static inline void unmake_arena(struct made *m) {
 void unit_text(void);
 void unit_memory(void);
 void unit_link(void);
+void unit_request(void);
 
 #endif

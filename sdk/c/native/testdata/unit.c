@@ -5,6 +5,7 @@ int main(void) {
     unit_text();
     unit_memory();
     unit_link();
+    unit_request();
     puts("ok");
     return 0;
 }
