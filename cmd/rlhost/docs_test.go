@@ -70,13 +70,13 @@ func blocksOf(t *testing.T, page string) (list []codeBlock) {
 	return list
 }
 
-// TestDocs_QuotesStandInTheSource: a block of Go with the name of a file is a part of that file, word by word.
+// TestDocs_QuotesStandInTheSource: a block of Go or C with the path of a file is a part of that file, word by word.
 func TestDocs_QuotesStandInTheSource(t *testing.T) {
 	t.Parallel()
 	quotes := 0
 	for _, page := range pages(t) {
 		for _, b := range blocksOf(t, page) {
-			if b.language != "go" || b.name == "" {
+			if b.language != "go" && b.language != "c" || !strings.Contains(b.name, "/") {
 				continue
 			}
 			quotes++
@@ -179,7 +179,8 @@ func (s *pageScript) add(b *codeBlock) {
 	switch b.language {
 	case "text": // output, or a picture
 	case "c", "rust", "d", "nim", "zig": // of the references and of ports, which examples/plugins compiles
-		if !strings.HasPrefix(s.page, "docs/reference/sdk-") && s.page != "docs/how-to/porting.md" || b.name == "" {
+		quotes := b.language == "c" && strings.Contains(b.name, "/") // see TestDocs_QuotesStandInTheSource
+		if !quotes && !strings.HasPrefix(s.page, "docs/reference/sdk-") && s.page != "docs/how-to/porting.md" || b.name == "" {
 			s.t.Errorf("%s:%d: nobody compiles this", s.page, b.line)
 		}
 	case "ini": // the unit that TestService_TheUnitOfThePageWorks starts

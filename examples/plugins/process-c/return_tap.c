@@ -75,6 +75,19 @@ static int configure(rlh_host *host, void *self) {
     return RLH_OK;
 }
 
+// set_log_every changes how often lines are logged while the run goes on, and answers with the value before.
+static int set_log_every(rlh_host *host, void *self, rlh_question *q) {
+    (void)host;
+    struct tap *tap = self;
+    int64_t before = tap->log_every, blocks = before;
+    if (rlh_arg_int(q, "blocks", &blocks) != RLH_OK) return RLH_ERR_INVALID;
+    if (blocks < 0) return rlh_raise(q, "RangeError", "%lld blocks are less than none", (long long)blocks);
+    tap->log_every = blocks;
+    return rlh_answer_int(q, before);
+}
+
+static const rlh_request requests[] = {{"set_log_every", "blocks integer", "blocks from one line of the log to the next", set_log_every}};
+
 // The number of blocks survives a restart, so that the lines of the log go on counting.
 static int snapshot(rlh_host *host, void *self) {
     const struct tap *tap = self;
@@ -102,6 +115,8 @@ static const rlh_component return_tap = {
     .configure = configure,
     .snapshot = snapshot,
     .restore = restore,
+    .requests = requests,
+    .request_count = 1,
 };
 
 int main(void) { return rlh_serve(&return_tap, 1); }

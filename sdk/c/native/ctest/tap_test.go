@@ -67,6 +67,17 @@ func TestExample_ReadsRewardsAndPassesBlocksOn(t *testing.T) {
 	s.Until("a line in the log", func() bool { return strings.Contains(s.Log(), "block 2: 5 env steps, reward mean -1, from -10 to 3") })
 }
 
+func TestExample_IsAskedToLogMore(t *testing.T) {
+	s := plugintest.NewStage(t, newTap(t), plugintest.StageOptions{Name: "tap"})
+	for _, c := range []struct{ args, want string }{
+		{`{"blocks":5}`, "100"}, {`{"blocks":-1}`, "RangeError|-1 blocks are less than none|return_tap.c:84"}, {`{"blocks":0}`, "5"},
+	} {
+		if got := ask(t, s, "set_log_every", c.args, soon); got != c.want {
+			t.Errorf("%s: %s, want %s", c.args, got, c.want)
+		}
+	}
+}
+
 func TestExample_ChecksItsConfiguration(t *testing.T) {
 	err := newTap(t).Configure(plugintest.DecodeTable(map[string]any{"log_every": int64(-1), "lag": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "`log_every` is negative") || !strings.Contains(err.Error(), "`lag` is not a key") {
