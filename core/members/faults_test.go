@@ -27,7 +27,6 @@ type joiner struct {
 	w      *world
 	host   int
 	key    string
-	alive  bool
 	member *Member
 	died   time.Duration
 	hurt   time.Duration // when it or its way to the owner was last harmed
@@ -37,7 +36,6 @@ type joiner struct {
 type runOwner struct {
 	simnet.Process
 	w     *world
-	alive bool
 	table *Owner
 	born  time.Duration
 }
@@ -66,14 +64,14 @@ func (j *joiner) ask(question func(o *runOwner), answer func(o *runOwner) func()
 	w := j.w
 	w.to[j.host].Send(&w.Time, w.r, func() {
 		o := w.owner
-		if !o.alive {
+		if o.Dead {
 			return
 		}
 		o.Do(func() {
 			question(o)
 			back := answer(o)
 			w.from[j.host].Send(&w.Time, w.r, func() {
-				if j.alive {
+				if !j.Dead {
 					j.Do(back)
 				}
 			})
@@ -151,19 +149,19 @@ func (w *world) granted(g Grant, key string) {
 
 func (w *world) newOwner() {
 	w.epoch++
-	w.owner = &runOwner{w: w, alive: true, born: w.Now, table: NewOwner(Options{Epoch: w.epoch, Version: "1.2.0", Most: 2 * joiners, TTL: ttl, Join: 10 * time.Second, Gap: gap})}
+	w.owner = &runOwner{w: w, born: w.Now, table: NewOwner(Options{Epoch: w.epoch, Version: "1.2.0", Most: 2 * joiners, TTL: ttl, Join: 10 * time.Second, Gap: gap})}
 }
 
 func (w *world) newHost(host int) {
 	w.keys++
-	j := &joiner{w: w, host: host, alive: true, key: fmt.Sprint("key", w.keys), hurt: w.Now}
+	j := &joiner{w: w, host: host, key: fmt.Sprint("key", w.keys), hurt: w.Now}
 	w.hosts[host] = j
 	j.member = NewMember(w.Now, j, MemberOptions{Request: Request{Key: j.key, Attempt: 1, Name: "node", Version: "1.3.1"}, Every: every, Grace: 10 * time.Second, Abandon: time.Hour})
 }
 
 // work is what a host does each 5 ms.
 func (w *world) work(host int) {
-	if j := w.hosts[host]; j.alive && j.Stops == 0 && j.member.Deadline() <= w.Now {
+	if j := w.hosts[host]; !j.Dead && j.Stops == 0 && j.member.Deadline() <= w.Now {
 		j.member.Tick(w.Now)
 	}
 }
@@ -171,14 +169,14 @@ func (w *world) work(host int) {
 // pulse is what the owner does each 100 ms: a question to the server, which answers at once where both run.
 func (w *world) pulse() {
 	o := w.owner
-	if !o.alive || o.Stops > 0 {
+	if o.Dead || o.Stops > 0 {
 		return
 	}
 	for _, h := range o.table.Pulse(w.Now) {
 		w.lost++
 		w.over[h.Grant.Incarnation] = true
 		for host, j := range w.hosts {
-			if j.key != h.Key || !j.alive || j.Stops > 0 || j.member.Incarnation() != h.Grant.Incarnation {
+			if j.key != h.Key || j.Dead || j.Stops > 0 || j.member.Incarnation() != h.Grant.Incarnation {
 				continue
 			}
 			if last := max(j.hurt, w.to[host].Hurt); w.Now-last > ttl+every && w.to[host].Cuts == 0 {
@@ -196,11 +194,11 @@ func (w *world) fault() {
 	case kind < 4:
 		ways := [][]*simnet.Way{{w.to[host]}, {w.from[host]}, {w.to[host], w.from[host]}, append(w.to[:], w.from[:]...)}[w.r.IntN(4)]
 		simnet.Hurt(&w.Time, simnet.AnyHurting(w.r), upTo(6*time.Second), ways...)
-	case kind == 4 && j.alive:
-		j.alive, j.died = false, w.Now
+	case kind == 4 && !j.Dead:
+		j.Dead, j.died = true, w.Now
 		w.After(upTo(6*time.Second), func() { w.newHost(host) })
-	case kind == 5 && o.alive && w.r.IntN(3) == 0:
-		o.alive = false
+	case kind == 5 && !o.Dead && w.r.IntN(3) == 0:
+		o.Dead = true
 		w.After(upTo(6*time.Second), w.newOwner)
 	case kind == 6:
 		d := upTo(8 * time.Second)
@@ -230,7 +228,7 @@ func simulate(t *testing.T, seed uint64, n int) *world {
 	w.Pass(20 * time.Second) // the last faults end
 	w.settled()
 	for _, j := range w.hosts[:2] {
-		j.alive = false
+		j.Dead = true
 	}
 	w.Pass(2*ttl + every)
 	w.found(2)

@@ -27,7 +27,6 @@ type process struct {
 	simnet.Process
 	w      *world
 	host   int
-	alive  bool
 	sender *Sender
 	// numbered has the block of each number that was given, by the incarnations of both ends.
 	numbered map[[2]uint64]map[uint64]uint64
@@ -39,7 +38,6 @@ type process struct {
 type owner struct {
 	simnet.Process
 	w         *world
-	alive     bool
 	own       uint64
 	receivers [hosts]*Receiver
 	awake     members.Awake
@@ -133,7 +131,7 @@ func (p senderPort) Send(m Message, b Block) {
 func (p *process) send(arrive func(*Receiver)) {
 	w := p.w
 	w.to[p.host].Send(&w.Time, w.r, func() {
-		if o := w.owner; o.alive {
+		if o := w.owner; !o.Dead {
 			o.Do(func() { arrive(o.receivers[p.host]) })
 		}
 	})
@@ -157,7 +155,7 @@ type receiverPort struct {
 func (p receiverPort) Send(m Message) {
 	w := p.w
 	w.from[p.host].Send(&w.Time, w.r, func() {
-		if h := w.hosts[p.host]; h.alive {
+		if h := w.hosts[p.host]; !h.Dead {
 			h.Do(func() { h.sender.Handle(w.Now, m) })
 		}
 	})
@@ -196,7 +194,7 @@ func (p receiverPort) Lost(from uint64, c Count) {
 }
 
 func (w *world) newOwner() {
-	o := &owner{w: w, alive: true, own: w.next(), awake: members.Awake{Gap: 300 * time.Millisecond}}
+	o := &owner{w: w, own: w.next(), awake: members.Awake{Gap: 300 * time.Millisecond}}
 	for host := range o.receivers {
 		o.receivers[host] = NewReceiver(o.own, window, receiverPort{o, host})
 	}
@@ -204,7 +202,7 @@ func (w *world) newOwner() {
 }
 
 func (w *world) newSender(host int) {
-	p := &process{w: w, host: host, alive: true, numbered: map[[2]uint64]map[uint64]uint64{}, claims: map[uint64]bool{}, told: map[[2]uint64]uint64{}}
+	p := &process{w: w, host: host, numbered: map[[2]uint64]map[uint64]uint64{}, claims: map[uint64]bool{}, told: map[[2]uint64]uint64{}}
 	w.hosts[host] = p
 	p.sender = NewSender(w.Now, senderPort{p}, SenderOptions{Incarnation: w.next(), Receiver: w.owner.own, Queue: 8, Timeout: timeout})
 }
@@ -212,7 +210,7 @@ func (w *world) newSender(host int) {
 // work is what a host does each 5 ms.
 func (w *world) work(host int) {
 	p := w.hosts[host]
-	if !p.alive || p.Stops > 0 {
+	if p.Dead || p.Stops > 0 {
 		return
 	}
 	for n := w.r.IntN(3); n > 0 && !w.quiet; n-- {
@@ -229,7 +227,7 @@ func (w *world) work(host int) {
 // renew tells the owner that a host is there, each second.
 func (w *world) renew(host int) {
 	p := w.hosts[host]
-	if !p.alive || p.Stops > 0 {
+	if p.Dead || p.Stops > 0 {
 		return
 	}
 	from, to, given := p.sender.Told()
@@ -246,7 +244,7 @@ func (w *world) renew(host int) {
 // judge ends leases, each 100 ms.
 func (w *world) judge() {
 	o := w.owner
-	if !o.alive || o.Stops > 0 {
+	if o.Dead || o.Stops > 0 {
 		return
 	}
 	total := o.awake.Pulse(w.Now)
@@ -271,12 +269,12 @@ func (w *world) fault() {
 			longest = 15 * time.Second
 		}
 		simnet.Hurt(&w.Time, hurt, upTo(longest), ways...)
-	case kind == 4 && p.alive:
-		p.alive = false
+	case kind == 4 && !p.Dead:
+		p.Dead = true
 		w.dead = append(w.dead, p)
 		w.After(upTo(6*time.Second), func() { w.newSender(host) })
-	case kind == 5 && o.alive && w.r.IntN(3) == 0:
-		o.alive = false
+	case kind == 5 && !o.Dead && w.r.IntN(3) == 0:
+		o.Dead = true
 		w.ended[o.own] = true
 		w.After(upTo(6*time.Second), w.newOwner)
 	case kind == 6:
@@ -286,7 +284,7 @@ func (w *world) fault() {
 	case kind == 8:
 		w.slow++
 		w.After(upTo(5*time.Second), func() { w.slow-- })
-	case kind == 9 && o.alive && o.Stops == 0:
+	case kind == 9 && !o.Dead && o.Stops == 0:
 		o.receivers[host].Expire() // a lease that is over while its host lives
 	}
 }

@@ -62,19 +62,22 @@ func (e *events) Pop() any {
 	return last
 }
 
-// Process is a process that may be stopped: what arrives waits for it.
+// Process is a process that may be stopped, so that what arrives waits for it, and killed.
 type Process struct {
-	Stops   int // it runs while there are none
+	Stops   int  // it runs while there are none
+	Dead    bool // it has been killed
 	waiting []func()
 }
 
-// Do calls fn, now or when the process runs again.
+// Do calls fn, now or when the process runs again, and never where it is dead by then.
 func (p *Process) Do(fn func()) {
-	if p.Stops > 0 {
+	switch {
+	case p.Dead:
+	case p.Stops > 0:
 		p.waiting = append(p.waiting, fn)
-		return
+	default:
+		fn()
 	}
-	fn()
 }
 
 // Stop stops the process for d.
@@ -87,7 +90,7 @@ func (p *Process) Stop(t *Time, d time.Duration) {
 		waiting := p.waiting
 		p.waiting = nil
 		for _, fn := range waiting {
-			fn()
+			p.Do(fn)
 		}
 	})
 }
