@@ -108,7 +108,7 @@ cuda-record:
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python; components that hang, and all ways to lose a block.
 test-kills: tools
-	RLHOST_KILLS=$(KILLS) $(TEST) -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
+	RLHOST_KILLS=$(KILLS) $(TEST) -count 1 -run 'Kill|Stopped' ./core/arena ./core/ring ./plugins/process/... ./cmd/rlhost
 	RLHOST_KILLS=$(KILLS) $(TEST) -count 1 -run TestKill_ClientsOfAChannel ./sdk/python
 	RLHOST_LONG=1 $(TEST) -count 1 -run 'KeepsThePromises' ./plugins/process/worker
 	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestSwapForced|TestCounts' ./cmd/rlhost

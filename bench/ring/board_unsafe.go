@@ -8,19 +8,14 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// maxChildren is how many processes one mix may have.
-const maxChildren = 64
-
 // board is the memory, other than the ring, that the processes of a mix share.
 type board struct {
-	ready     atomic.Uint32 // processes that wait at the gate
-	gate      atomic.Uint32 // futex: 0 while they wait
-	producing atomic.Int32  // producers that are still at it
-	_         uint32
-	child     [maxChildren]outcome
+	ready atomic.Uint32 // processes that wait at the gate
+	gate  atomic.Uint32 // futex: 0 while they wait
+	got   outcome
 }
 
-// outcome is the result of one consumer.
+// outcome is the result of the consumer.
 type outcome struct {
 	finished uint64 // ns on the monotonic clock
 	sum      uint64 // of the payloads

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/rlhost/rlhost/core/queue"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
@@ -21,29 +19,23 @@ const (
 	fdBack  = 5 // of round trips
 )
 
-const payload = 16
-
 // pill tells a consumer to stop.
 const pill = ^uint64(0)
 
 // task is the task of a child: its arguments.
 type task struct {
-	kind      string // queue, messages
-	role      string // put, get, echo
-	me        int    // its number within its role
-	consumers int
-	each      uint64 // messages of a producer
-	batch     int
+	role  string // put, get, echo
+	each  uint64 // messages to put
+	batch int    // of an echo: 0 if it does not spin
 }
 
 func (t task) args() []string {
-	return []string{"child", t.kind, t.role, strconv.Itoa(t.me), strconv.Itoa(t.consumers),
-		strconv.FormatUint(t.each, 10), strconv.Itoa(t.batch)}
+	return []string{"child", t.role, strconv.FormatUint(t.each, 10), strconv.Itoa(t.batch)}
 }
 
 func parseTask(args []string) (t task, err error) {
-	t.kind, t.role = args[0], args[1]
-	_, err = fmt.Sscan(args[2]+" "+args[3]+" "+args[4]+" "+args[5], &t.me, &t.consumers, &t.each, &t.batch)
+	t.role = args[0]
+	_, err = fmt.Sscan(args[1]+" "+args[2], &t.each, &t.batch)
 	return t, err
 }
 
@@ -53,32 +45,21 @@ func child(args []string) error {
 	if err != nil {
 		return err
 	}
+	if t.role == "echo" {
+		return echo(t.batch > 0)
+	}
 	seg, err := shm.Open(fdBoard, shm.ReadWrite)
 	if err != nil {
 		return err
-	}
-	b := boardOf(seg)
-	switch t.kind + " " + t.role {
-	case "messages echo":
-		return echo(t.batch > 0)
-	case "queue put", "queue get":
-		q, err := queue.Open(fdRing)
-		if err != nil {
-			return err
-		}
-		if t.role == "put" {
-			return produce(b, q.As(uint16(t.me)), t)
-		}
-		return consume(b, q.As(uint16(maxChildren+t.me)), t)
 	}
 	r, err := ring.Open(fdRing)
 	if err != nil {
 		return err
 	}
 	if t.role == "put" {
-		produceMessages(b, r, t)
+		produce(boardOf(seg), r, t)
 	} else {
-		consumeMessages(b, r, t)
+		consume(boardOf(seg), r, t)
 	}
 	return nil
 }
@@ -91,77 +72,7 @@ func waitForGate(b *board) {
 	}
 }
 
-func produce(b *board, end *queue.End, t task) error {
-	items := queue.Items(t.batch, payload)
-	for i := range items {
-		items[i].Payload = items[i].Payload[:payload]
-	}
-	waitForGate(b)
-	for sent := uint64(0); sent < t.each; {
-		n := min(uint64(t.batch), t.each-sent)
-		for i := range n {
-			sent++
-			binary.LittleEndian.PutUint64(items[i].Payload, sent)
-			binary.LittleEndian.PutUint64(items[i].Payload[8:], sent)
-		}
-		var err error
-		if t.batch == 1 {
-			err = end.Put(items[0], -1)
-		} else {
-			err = end.PutMany(items[:n], -1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if b.producing.Add(-1) > 0 {
-		return nil
-	}
-	return putPills(end, t.consumers)
-}
-
-func putPills(end *queue.End, n int) error {
-	for range n {
-		data := binary.LittleEndian.AppendUint64(make([]byte, 0, payload), pill)
-		if err := end.Put(queue.Item{Payload: data[:payload]}, -1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func consume(b *board, end *queue.End, t task) error {
-	items := queue.Items(t.batch, payload)
-	buf := make([]byte, payload)
-	out := &b.child[t.me]
-	waitForGate(b)
-	sum, count, pills := uint64(0), uint64(0), 0
-	for pills == 0 {
-		n := 1
-		var err error
-		if t.batch == 1 {
-			items[0], err = end.Get(buf, -1)
-		} else {
-			n, err = end.GetMany(items, -1)
-		}
-		if err != nil {
-			return err
-		}
-		for i := range items[:n] {
-			v := binary.LittleEndian.Uint64(items[i].Payload)
-			if v == pill {
-				pills++
-				continue
-			}
-			sum += v
-			count++
-		}
-	}
-	*out = outcome{now(), sum, count}
-	return putPills(end, pills-1)
-}
-
-func produceMessages(b *board, r *ring.SPSC, t task) {
+func produce(b *board, r *ring.SPSC, t task) {
 	ms := make([]hostabi.Message, t.batch)
 	waitForGate(b)
 	for sent := uint64(0); sent < t.each; {
@@ -186,7 +97,7 @@ func putAll(r *ring.SPSC, ms []hostabi.Message) {
 	}
 }
 
-func consumeMessages(b *board, r *ring.SPSC, t task) {
+func consume(b *board, r *ring.SPSC, t task) {
 	ms := make([]hostabi.Message, t.batch)
 	waitForGate(b)
 	sum, count := uint64(0), uint64(0)
@@ -198,7 +109,7 @@ func consumeMessages(b *board, r *ring.SPSC, t task) {
 		}
 		for i := range ms[:n] {
 			if ms[i].Inline[0] == pill {
-				b.child[t.me] = outcome{now(), sum, count}
+				b.got = outcome{now(), sum, count}
 				return
 			}
 			sum += ms[i].Inline[0]

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rlhost/rlhost/core/queue"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// cells is the capacity of our rings: as many messages as faster-fifo's 100,000 bytes hold.
+// cells is the capacity of our ring: as many messages as faster-fifo's 100,000 bytes hold.
 const cells = 4096
 
 // mix is one case of the table.
@@ -33,53 +32,30 @@ func (m mix) total() uint64 { return m.each * uint64(m.producers) }
 // rate returns messages per second.
 func (m mix) rate(ns uint64) float64 { return float64(m.total()) * 1e9 / float64(ns) }
 
-// runQueue runs the mix over our queue.
-func runQueue(m mix) (float64, error) {
-	q, err := queue.New("bench", cells, payload)
-	if err != nil {
-		return 0, err
-	}
-	defer q.Close()
-	return run(m, "queue", q.FD())
-}
-
-// runMessages runs a mix of one producer and one consumer over our ring of messages.
-func runMessages(m mix) (float64, error) {
+// messages runs a mix of one producer and one consumer over our ring of messages: it starts the processes, opens the
+// gate, and returns the rate from then to the last message taken.
+func messages(m mix) (float64, error) {
 	r, err := ring.New("bench", cells)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	return run(m, "messages", r.FD())
-}
-
-// run starts the processes, opens the gate, and returns the rate from then to the last message taken.
-func run(m mix, kind string, fd int) (float64, error) {
 	seg, err := shm.Create("board", boardBytes)
 	if err != nil {
 		return 0, err
 	}
 	defer seg.Close()
-	b := boardOf(seg)
-	b.producing.Store(int32(m.producers))
-	var children []*exec.Cmd
-	for i := range m.producers {
-		t := task{kind, "put", i, m.consumers, m.each, m.put}
-		children = append(children, command(t))
-	}
-	for i := range m.consumers {
-		t := task{kind, "get", i, m.consumers, m.each, m.get}
-		children = append(children, command(t))
-	}
+	children := []*exec.Cmd{command(task{"put", m.each, m.put}), command(task{"get", m.each, m.get})}
 	for _, c := range children {
-		if err := start(c, seg.FD(), fd); err != nil {
+		if err := start(c, seg.FD(), r.FD()); err != nil {
 			return 0, err
 		}
 	}
+	b := boardOf(seg)
 	for int(b.ready.Load()) != len(children) {
 		time.Sleep(200 * time.Microsecond)
 	}
-	time.Sleep(2 * time.Millisecond) // until everybody sleeps in front of the gate
+	time.Sleep(2 * time.Millisecond) // until both sleep in front of the gate
 	started := now()
 	b.gate.Store(1)
 	shm.Wake(&b.gate)
@@ -88,20 +64,10 @@ func run(m mix, kind string, fd int) (float64, error) {
 			return 0, err
 		}
 	}
-	return m.result(b, started)
-}
-
-func (m mix) result(b *board, started uint64) (float64, error) {
-	finished, sum, count := started, uint64(0), uint64(0)
-	for _, out := range b.child[:m.consumers] {
-		finished = max(finished, out.finished)
-		sum += out.sum
-		count += out.count
+	if b.got.count != m.each || b.got.sum != m.each*(m.each+1)/2 {
+		return 0, fmt.Errorf("%v: %d messages of sum %d arrived", m, b.got.count, b.got.sum)
 	}
-	if count != m.total() || sum != m.each*(m.each+1)/2*uint64(m.producers) {
-		return 0, fmt.Errorf("%v: %d messages of sum %d arrived", m, count, sum)
-	}
-	return m.rate(finished - started), nil
+	return m.rate(b.got.finished - started), nil
 }
 
 func command(t task) *exec.Cmd {
@@ -155,8 +121,8 @@ func (p peers) core(m mix) (float64, error) {
 	return m.driven(exec.Command(filepath.Join(p.dir, "driver"), m.args()...))
 }
 
-// native runs the mix over our queue between processes in C.
-func (p peers) native(m mix) (float64, error) {
+// queue runs the mix over our queue.
+func (p peers) queue(m mix) (float64, error) {
 	return m.driven(exec.Command(filepath.Join(p.dir, "native"), m.args()...))
 }
 

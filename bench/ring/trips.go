@@ -66,7 +66,7 @@ func trips(rounds int, gap time.Duration, spin bool) ([2]float64, error) {
 		return [2]float64{}, err
 	}
 	defer seg.Close()
-	c := command(task{kind: "messages", role: "echo", batch: map[bool]int{true: 1}[spin]})
+	c := command(task{role: "echo", batch: map[bool]int{true: 1}[spin]})
 	if err := start(c, seg.FD(), rings[0].FD(), rings[1].FD()); err != nil {
 		return [2]float64{}, err
 	}

@@ -1,5 +1,5 @@
 // Package ring provides a bounded FIFO of messages in shared memory between two ends, of which the other may end, stop
-// or misbehave: one producer, one consumer, cells of 64 bytes. Rings for several are in core/queue.
+// or misbehave: one producer, one consumer, cells of 64 bytes. Queues for several are in sdk/c/native.
 //
 //	out, err := ring.New("to the plugin", hostabi.LinkCells)
 //	...

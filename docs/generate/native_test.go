@@ -151,7 +151,7 @@ func TestNative_LayoutsAreThoseOfTheStructs(t *testing.T) {
 	}
 }
 
-// ofQueues are constants of rings that only core/queue uses.
+// ofQueues are constants of rings that only queues use, which sdk/c/native has.
 var ofQueues = []string{
 	"RingQueue", "RingBytes", "RingCellHeadBytes", "MaxRingPayload", "MaxRingBatch", "MaxRingLimit",
 	"RingOwnerBits", "RingCountBits", "RingStateBits", "RingPositionBits", "RingBytesCountBits", "RingBytesPositionBits",

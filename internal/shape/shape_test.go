@@ -87,7 +87,7 @@ const order = `
 core/names
 core/shm core/place core/stat core/files core/table core/ipc core/objects/wire
 core/internal/...
-core/ring core/queue core/arena core/loop
+core/ring core/arena core/loop
 core/bus core/link/...
 core/trajectory
 core/env core/recording

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches faster-fifo 1.5.2 into .cache/peers/faster-fifo and compiles beside it what the table needs: driver (its C++
-# core), native (our queue in C); python/ is its package. Prints the folder.
+# core), native (our queue); python/ is its package. Prints the folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)

@@ -1,3 +1,2 @@
-// Package fifo is what core/ring and core/queue have in common: the header that both begin with and how it is checked,
-// and how their ends wait for each other.
+// Package fifo has the header of the rings of core/ring and how it is checked, and how their ends wait for each other.
 package fifo

@@ -1,4 +1,4 @@
-// Package fifotest is shared by the tests of rings and queues: memory that is corrupted during use, and processes that are killed.
+// Package fifotest is for the tests of rings: memory that is corrupted during use, and processes that are killed.
 package fifotest
 
 import (

@@ -22,6 +22,7 @@ const (
 	Library                     // without the control connection, and so without libnghttp2
 	Sanitized                   // as Library, with the address and undefined behaviour sanitizers
 	SanitizedPlugin             // as Plugin, with these
+	Stepped                     // as Library, with testdata/steps.h before each file: the program has the function step
 )
 
 // Build compiles C files with the library, warnings being errors, and returns the program. Paths are relative to the
@@ -37,6 +38,9 @@ func Build(t testing.TB, mode Mode, sources ...string) string {
 		libraries = append(libraries, "-lnghttp2")
 	} else {
 		args = append(args, "-DRLH_NO_CONTROL")
+	}
+	if mode == Stepped {
+		args = append(args, "-include", filepath.Join(libraryDir(), "testdata", "steps.h"))
 	}
 	if mode == Sanitized || mode == SanitizedPlugin {
 		args = append(args, "-g", "-O1", "-fno-sanitize-recover=all")

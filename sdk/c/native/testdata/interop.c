@@ -5,11 +5,9 @@
 
 #include "../json.h"
 
-enum { ITEM_ROOM = 1 << 16 };
-
-static rlh_ring *ring_at(int fd, uint32_t kind, uint32_t owner) {
+static rlh_ring *ring_at(int fd) {
     rlh_ring *r;
-    CHECK_EQUAL(rlh_ring_attach(&r, fd, kind, owner), RLH_OK);
+    CHECK_EQUAL(rlh_ring_attach(&r, fd, RLH_RING_MESSAGES, 0), RLH_OK);
     return r;
 }
 
@@ -19,7 +17,7 @@ static rlh_message numbered(uint64_t i) {
 
 // messages-put N BATCH
 static void messages_put(uint64_t n, uint64_t batch) {
-    rlh_ring *r = ring_at(3, RLH_RING_MESSAGES, 0);
+    rlh_ring *r = ring_at(3);
     rlh_message m[64];
     CHECK(batch >= 1 && batch <= 64);
     for (uint64_t i = 0; i < n;) {
@@ -34,7 +32,7 @@ static void messages_put(uint64_t n, uint64_t batch) {
 
 // messages-get N BATCH
 static void messages_get(uint64_t n, uint64_t batch) {
-    rlh_ring *r = ring_at(3, RLH_RING_MESSAGES, 0);
+    rlh_ring *r = ring_at(3);
     rlh_message m[64];
     CHECK(batch >= 1 && batch <= 64);
     for (uint64_t i = 0; i < n;) {
@@ -50,83 +48,11 @@ static void messages_get(uint64_t n, uint64_t batch) {
 
 // echo: file 3 to file 4
 static void echo(void) {
-    rlh_ring *in = ring_at(3, RLH_RING_MESSAGES, 0), *out = ring_at(4, RLH_RING_MESSAGES, 0);
+    rlh_ring *in = ring_at(3), *out = ring_at(4);
     rlh_message m;
     while (rlh_messages_get(in, &m, 1, RLH_FOREVER) == 1) CHECK_EQUAL(rlh_messages_put(out, &m, 1, RLH_FOREVER), 1);
     rlh_ring_detach(in);
     rlh_ring_detach(out);
-}
-
-// queue-put OWNER N BATCH: item i of an owner has i % 40 bytes behind its two numbers
-static void queue_put(uint32_t owner, uint64_t n, uint64_t batch) {
-    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
-    static unsigned char bytes[RLH_MAX_RING_BATCH][64];
-    rlh_item items[RLH_MAX_RING_BATCH];
-    for (uint64_t i = 0; i < n;) {
-        uint64_t k = n - i < batch ? n - i : batch;
-        for (uint64_t j = 0; j < k; j++) {
-            const uint64_t words[2] = {owner, i + j};
-            memcpy(bytes[j], words, sizeof words);
-            memset(bytes[j] + 16, (int)(i + j), 40);
-            items[j] = (rlh_item){bytes[j], (uint32_t)(16 + (i + j) % 40), (uint32_t)(i + j)};
-        }
-        CHECK_EQUAL(rlh_queue_put(q, items, k, RLH_FOREVER), k);
-        i += k;
-    }
-    rlh_ring_detach(q);
-}
-
-// queue-get OWNER: prints how many items there were until the queue was shut, and the sum of their numbers
-static void queue_get(uint32_t owner) {
-    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
-    static char memory[ITEM_ROOM];
-    static uint64_t next[1 << RLH_RING_OWNER_BITS];
-    rlh_item items[64];
-    uint64_t count = 0, sum = 0;
-    int n;
-    while ((n = rlh_queue_get(q, items, 64, memory, sizeof memory, RLH_FOREVER)) > 0) {
-        for (int i = 0; i < n; i++, count++) {
-            uint64_t words[2];
-            CHECK(items[i].len >= 16);
-            memcpy(words, items[i].bytes, sizeof words);
-            CHECK(words[0] < 1 << RLH_RING_OWNER_BITS && words[1] >= next[words[0]]); // in the order of its producer
-            CHECK(items[i].len == 16 + words[1] % 40 && items[i].kind == (uint32_t)words[1]);
-            for (uint32_t k = 16; k < items[i].len; k++) CHECK(((const unsigned char *)items[i].bytes)[k] == (unsigned char)words[1]);
-            next[words[0]] = words[1] + 1;
-            sum += words[1];
-        }
-    }
-    CHECK_EQUAL(n, RLH_ERR_CLOSED);
-    printf("%llu %llu\n", (unsigned long long)count, (unsigned long long)sum);
-    rlh_ring_detach(q);
-}
-
-// queue-churn OWNER: puts and gets until it is killed
-static void queue_churn(uint32_t owner) {
-    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
-    static char memory[ITEM_ROOM];
-    rlh_item items[8];
-    puts("ready");
-    fflush(stdout);
-    for (uint64_t i = 0;; i++) {
-        const rlh_item put[3] = {{"aaaaaaaaaaaaaaaa", 16, 0}, {"bbbbbbbbbbbbbbbb", 16, 0}, {"cccccccccccccccc", 16, 0}};
-        rlh_queue_put(q, put, 1 + i % 3, 0);
-        rlh_queue_get(q, items, 1 + i % 5, memory, sizeof memory, 0);
-    }
-}
-
-static void count_lost(void *user, const rlh_item *item) {
-    CHECK(item->len == 16);
-    ++*(int *)user;
-}
-
-// recover OWNER
-static void recover(uint32_t owner) {
-    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, 9);
-    int lost = 0;
-    rlh_queue_recover(q, owner, count_lost, &lost);
-    printf("%d\n", lost);
-    rlh_ring_detach(q);
 }
 
 // Operations of arena, in the kind of a message; the answer's kind is minus the error, its inline_[0] what was read.
@@ -160,7 +86,7 @@ static void arena(char **args) {
     rlh_arena_info said = {.id = (uint32_t)atoi(args[0]), .blocks = (uint32_t)atoi(args[1]), .block_bytes = (size_t)atoi(args[2])};
     rlh_arena *a;
     CHECK_EQUAL(rlh_arena_attach(&a, 3, 4, &said, (uint32_t)atoi(args[3]), NULL, NULL), RLH_OK);
-    rlh_ring *in = ring_at(5, RLH_RING_MESSAGES, 0), *out = ring_at(6, RLH_RING_MESSAGES, 0);
+    rlh_ring *in = ring_at(5), *out = ring_at(6);
     rlh_message m;
     while (rlh_messages_get(in, &m, 1, RLH_FOREVER) == 1) {
         m.kind = (uint16_t)-operate(a, &m);
@@ -246,10 +172,6 @@ int main(int argc, char **args) {
     if (strcmp(what, "messages-put") == 0) messages_put(a, b);
     else if (strcmp(what, "messages-get") == 0) messages_get(a, b);
     else if (strcmp(what, "echo") == 0) echo();
-    else if (strcmp(what, "queue-put") == 0 && argc == 5) queue_put((uint32_t)a, b, strtoull(args[4], NULL, 10));
-    else if (strcmp(what, "queue-get") == 0) queue_get((uint32_t)a);
-    else if (strcmp(what, "queue-churn") == 0) queue_churn((uint32_t)a);
-    else if (strcmp(what, "recover") == 0) recover((uint32_t)a);
     else if (strcmp(what, "arena") == 0 && argc == 6) arena(args + 2);
     else if (strcmp(what, "arena-churn") == 0 && argc == 6) arena_churn(args + 2);
     else if (strcmp(what, "wire") == 0) wire();

@@ -1,4 +1,4 @@
-package queue
+package queuemodel
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// The model explores every interleaving of the atomic steps of claim.go and recover.go for a few processes on a
-// small queue, with the death of any one process between any two of its steps. It uses the control words of the
-// real code; TestModel_AgreesWithTheCode holds the steps against it.
+// The model explores every interleaving of the atomic steps of sdk/c/native/queue.c for a few processes on a small
+// queue, with the death of any one process between any two of its steps. Messages take a cell each.
+// TestModel_AgreesWithC holds the steps against the code.
 
 // Fates of a message.
 const (
@@ -31,6 +31,8 @@ const (
 	loadIndex = iota // tail or head
 	loadFirst        // the cell there
 	loadRest         // the next cells
+	loadHead         // of a producer that finds no room
+	loadVoid         // the cell there
 	casFirst         // the claim
 	casIndex
 	copyOne // the payload of cell i, last first
@@ -112,10 +114,8 @@ func (m *model) procs() int { return len(m.producers) + len(m.consumers) }
 
 func (m *model) at(s *modelState, pos uint8) *word { return &s.cells[pos&(m.size-1)] }
 
-func (m *model) extent(w word) uint8 {
-	q := MPMC{size: uint64(m.size)}
-	return uint8(q.extent(w))
-}
+// extent returns how many cells a claim takes; a cell without one takes itself.
+func (m *model) extent(w word) uint8 { return uint8(min(max(w.count(), 1), uint64(m.size))) }
 
 func (m *model) finished(s *modelState, p int) bool {
 	return p < len(m.producers) && int(s.procs[p].op) == len(m.producers[p])
@@ -179,6 +179,7 @@ func (m *model) batch(s *modelState, p int) (first, n uint8) {
 func (m *model) stepProducer(s *modelState, p int) error {
 	r := &s.procs[p]
 	first, n := m.batch(s, p)
+	t := r.t
 	mine := claim(uint64(r.t), hostabi.RingWriting, uint64(n), uint16(r.owner))
 	switch r.pc {
 	case loadIndex:
@@ -193,14 +194,22 @@ func (m *model) stepProducer(s *modelState, p int) error {
 			r.pc = casFirst
 		case ahead == 0:
 			r.pc = help
+		case ahead < 0:
+			m.makeRoom(r)
 		default:
 			m.forget(r)
 		}
 	case loadRest:
 		if pos := r.t + r.i; *m.at(s, pos) != free(uint64(pos)) {
-			m.forget(r)
+			m.makeRoom(r)
 		} else if r.i--; r.i == 0 {
 			r.pc = casFirst
+		}
+	case loadHead:
+		r.t, r.pc = s.head, loadVoid
+	case loadVoid:
+		if m.forget(r); *m.at(s, t) == void(uint64(t)) {
+			r.t, r.pc = t, voiding
 		}
 	case casFirst:
 		if *m.at(s, r.t) != r.w {
@@ -236,8 +245,18 @@ func (m *model) stepProducer(s *modelState, p int) error {
 			s.tail += m.extent(r.w)
 		}
 		m.forget(r)
+	default:
+		if m.stepVoid(s, r); r.pc == loadIndex {
+			m.makeRoom(r) // there may be more
+		}
 	}
 	return nil
+}
+
+// makeRoom goes to the steps that skip the void cells at the head.
+func (m *model) makeRoom(r *modelProc) {
+	m.forget(r)
+	r.pc = loadHead
 }
 
 // forget goes back to the first step. Registers are cleared, so that states which differ in nothing else are one.
