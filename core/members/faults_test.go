@@ -18,7 +18,7 @@ const (
 	ttl     = 3 * time.Second
 	every   = time.Second
 	gap     = 300 * time.Millisecond
-	faults  = 2000 // a seed
+	faults  = 200 // a seed: at the end of each all has to be well
 )
 
 // joiner is one life of a host that joins.
