@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+enum { TABLES_MAX = 32 }; // within each other
+
 struct entry {
     char *key, *value;
     bool asked;
@@ -87,8 +89,8 @@ static char *joined(const struct json *doc, json_place array) {
 }
 
 // read_table adds the values of a table; keys of nested tables are joined with a dot.
-static bool read_table(struct config *c, const struct json *doc, json_place table, const char *prefix) {
-    bool ok = true;
+static bool read_table(struct config *c, const struct json *doc, json_place table, const char *prefix, int depth) {
+    bool ok = depth < TABLES_MAX;
     for (json_place key = json_first(doc, table), value; ok && key != JSON_NONE; key = json_next(doc, table, value)) {
         value = json_next(doc, table, key);
         struct text name = {0};
@@ -99,7 +101,7 @@ static bool read_table(struct config *c, const struct json *doc, json_place tabl
         ok = last != NULL && !name.failed;
         free(last);
         if (ok && json_is(doc, value, JSON_OBJECT)) {
-            ok = read_table(c, doc, value, name.at);
+            ok = read_table(c, doc, value, name.at, depth + 1);
         } else if (ok && !json_is(doc, value, JSON_NULL)) {
             ok = add_entry(c, name.at, json_is(doc, value, JSON_ARRAY) ? joined(doc, value) : scalar(doc, value));
         }
@@ -146,7 +148,7 @@ static bool read_document(struct config *c, const struct json *doc) {
     c->identity.kind = or_empty(c->kind);
     c->identity.run_name = or_empty(c->run_name);
     c->identity.run_dir = or_empty(c->run_dir);
-    return read_grants(c, doc, json_get(doc, 0, "grants")) && read_table(c, doc, json_get(doc, 0, "config"), "") && has_seed && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
+    return read_grants(c, doc, json_get(doc, 0, "grants")) && read_table(c, doc, json_get(doc, 0, "config"), "", 0) && has_seed && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
 }
 
 int rlh_host_configure(rlh_host *host, const char *json, size_t len) {

@@ -103,51 +103,81 @@ static bool read_word(struct reader *r, const char *word, enum json_type type) {
     return true;
 }
 
-static bool read_value(struct reader *r, int depth);
+static bool read_scalar(struct reader *r) {
+    switch (peek(r)) {
+    case '"': return read_string(r);
+    case 't': return read_word(r, "true", JSON_TRUE);
+    case 'f': return read_word(r, "false", JSON_FALSE);
+    case 'n': return read_word(r, "null", JSON_NULL);
+    default: return read_number(r);
+    }
+}
 
-// read_container reads an array, or an object, whose members are pairs.
-static bool read_container(struct reader *r, int depth, bool object) {
+// stack has the open arrays and objects, of which each has the place of the one around it as its next.
+struct stack {
+    json_place top;
+    int depth;
+};
+
+static bool in_object(const struct reader *r, const struct stack *s) { return r->doc->nodes[s->top].type == JSON_OBJECT; }
+
+// read_key reads the key of the next member, where one has a key.
+static bool read_key(struct reader *r, const struct stack *s) {
+    skip_space(r);
+    if (!in_object(r, s)) return true;
+    if (!read_string(r)) return false;
+    skip_space(r);
+    return accept(r, ':');
+}
+
+static bool push(struct reader *r, struct stack *s) {
     size_t node;
-    if (depth >= JSON_DEPTH_MAX || !open_node(r, object ? JSON_OBJECT : JSON_ARRAY, &node)) return false;
-    int end = object ? '}' : ']';
+    if (s->depth == JSON_DEPTH_MAX || !open_node(r, peek(r) == '{' ? JSON_OBJECT : JSON_ARRAY, &node)) return false;
+    r->doc->nodes[node].next = (uint32_t)s->top;
+    *s = (struct stack){.top = node, .depth = s->depth + 1};
     r->at++;
     skip_space(r);
-    if (!accept(r, end)) {
-        do {
-            skip_space(r);
-            if (object) {
-                if (!read_string(r)) return false;
-                skip_space(r);
-                if (!accept(r, ':')) return false;
-            }
-            if (!read_value(r, depth + 1)) return false;
-        } while (accept(r, ','));
-        if (!accept(r, end)) return false;
-    }
-    close_node(r, node, r->at);
     return true;
 }
 
-static bool read_value(struct reader *r, int depth) {
+static bool pop(struct reader *r, struct stack *s) {
+    if (!accept(r, in_object(r, s) ? '}' : ']')) return false;
+    size_t around = r->doc->nodes[s->top].next;
+    close_node(r, s->top, r->at);
+    *s = (struct stack){.top = around, .depth = s->depth - 1};
     skip_space(r);
-    bool ok;
-    switch (peek(r)) {
-    case '{': ok = read_container(r, depth, true); break;
-    case '[': ok = read_container(r, depth, false); break;
-    case '"': ok = read_string(r); break;
-    case 't': ok = read_word(r, "true", JSON_TRUE); break;
-    case 'f': ok = read_word(r, "false", JSON_FALSE); break;
-    case 'n': ok = read_word(r, "null", JSON_NULL); break;
-    default: ok = read_number(r); break;
+    return true;
+}
+
+static bool ends_here(const struct reader *r) { return peek(r) == '}' || peek(r) == ']'; }
+
+// read_value reads a value with all that is in it. It does not call itself: what is deep comes from elsewhere.
+static bool read_value(struct reader *r) {
+    struct stack s = {0};
+    for (;;) {
+        skip_space(r);
+        if (peek(r) == '{' || peek(r) == '[') {
+            if (!push(r, &s)) return false;
+            if (!ends_here(r)) {
+                if (!read_key(r, &s)) return false;
+                continue;
+            }
+        } else if (!read_scalar(r)) {
+            return false;
+        }
+        skip_space(r);
+        while (s.depth > 0 && ends_here(r)) {
+            if (!pop(r, &s)) return false;
+        }
+        if (s.depth == 0) return true;
+        if (!accept(r, ',') || !read_key(r, &s)) return false;
     }
-    skip_space(r);
-    return ok;
 }
 
 bool json_parse(struct json *doc, const char *text, size_t len) {
     *doc = (struct json){.text = text};
     struct reader r = {.doc = doc, .len = len};
-    if (len <= JSON_BYTES_MAX && read_value(&r, 0) && r.at == len) return true;
+    if (len <= JSON_BYTES_MAX && read_value(&r) && r.at == len) return true;
     json_free(doc);
     return false;
 }

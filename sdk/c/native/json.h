@@ -1,5 +1,5 @@
-// A reader of JSON documents from another process, and a writer. Nothing recurses deeper than JSON_DEPTH_MAX,
-// nothing is read beyond the text, and a document that breaks the grammar is refused as a whole.
+// A reader of JSON documents from another process, and a writer. Nothing recurses, nothing is read beyond the text, and
+// a document that breaks the grammar is refused as a whole.
 #ifndef RLH_JSON_H
 #define RLH_JSON_H
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    JSON_DEPTH_MAX = 32,
+    JSON_DEPTH_MAX = 10000, // as in Go
     JSON_BYTES_MAX = 16 << 20,
 };
 

@@ -59,6 +59,7 @@ func TestRequests_ComponentsInCAnswer(t *testing.T) {
 	for name, mode := range map[string]Mode{"plain": Plugin, "sanitized": SanitizedPlugin} {
 		t.Run(name, func(t *testing.T) {
 			s := newOracle(t, mode)
+			deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 			want := []string{"total(times integer?)", "echo(yes bool?, n integer?, x number?, text text?, list list?, table table?)", "wrong(what text)"}
 			for i, r := range s.Component.Manifest().Requests {
 				if r.String() != want[i] {
@@ -74,6 +75,7 @@ func TestRequests_ComponentsInCAnswer(t *testing.T) {
 				{"echo", `{"n":1e30}`, "|the argument n is 1e30, want a whole number of 64 bits|"},
 				{"echo", `{"n":9223372036854775808}`, "|the argument n is 9223372036854775808, want a whole number of 64 bits|"},
 				{"echo", `{"x":1e999}`, "|the argument x is 1e999, want a number|"},
+				{"echo", `{"list":` + deep + `}`, `[false,0,0,"none",` + deep + `,{}]`},
 				{"wrong", `{"what":"raise"}`, `ValueError|no such key: "ä"|oracle.c:60`},
 				{"wrong", `{"what":"code"}`, "|stale handle|"},
 				{"wrong", `{"what":"nothing"}`, `the answer is not JSON: ""`},
@@ -87,6 +89,23 @@ func TestRequests_ComponentsInCAnswer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A wrong description is an error with the name of the request before anything runs.
+func TestRequests_DescriptionsInCAreChecked(t *testing.T) {
+	path := Build(t, Plugin, "../testdata/misdescribed.c")
+	for kind, want := range map[string]string{
+		"no_type":      `the request weigh has an argument item of the type ""`,
+		"no_such_type": `the request weigh has an argument grams of the type "int"`,
+		"no_name":      `a request is called "Weigh", want small letters, digits and _`,
+	} {
+		_, err := proxy.New(t.Context(), newRuntime(t), spawn.Program{Name: "misdescribed", Path: path}, kind)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", kind, err, want)
+		} else {
+			t.Log(err)
+		}
 	}
 }
 

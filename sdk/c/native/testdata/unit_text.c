@@ -16,7 +16,7 @@ static void test_documents_are_checked(void) {
     const char *wrong[] = {"", "{", "}", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "01", "1.", "1e", "-", "nul", "\"", "\"\\x\"",
                            "\"\\u12\"", "\"\n\"", "[1] 2", "{\"a\":1,}", "[1 2]", "+1", ".5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!parses(wrong[i]));
-    char deep[2 * JSON_DEPTH_MAX + 3];
+    static char deep[2 * JSON_DEPTH_MAX + 3];
     memset(deep, '[', sizeof deep);
     memset(deep + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
     deep[2 * JSON_DEPTH_MAX] = 0;
@@ -139,7 +139,24 @@ static void test_configuration_is_read(void) {
     config_free(host.config);
 }
 
+// configures reports whether a configuration with so many tables in each other is taken.
+static bool configures(int tables) {
+    struct text t = {0};
+    rlh_host host = {0};
+    text_put(&t, "{\"config\":");
+    for (int i = 1; i < tables; i++) text_put(&t, "{\"a\":");
+    text_put(&t, "{\"b\":5}");
+    for (int i = 0; i < tables; i++) text_put(&t, "}");
+    int err = rlh_host_configure(&host, t.at, t.len);
+    text_free(&t);
+    config_free(host.config);
+    return err == RLH_OK;
+}
+
+static void test_tables_in_tables_end_somewhere(void) { CHECK(configures(1) && configures(32) && !configures(33) && !configures(9000)); }
+
 void unit_text(void) {
+    test_tables_in_tables_end_somewhere();
     test_documents_are_checked();
     test_values_are_found();
     test_written_strings_can_be_read();
