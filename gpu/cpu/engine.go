@@ -79,7 +79,7 @@ func (k *engine) logProbs() {
 	rows := k.Dataset.Rows()
 	k.logProb = grown(k.logProb, rows)
 	if k.kept > 0 {
-		k.logProbsOfChunks(k.Samples.Chunked)
+		k.logProbsOfChunks(k.Samples.Entered)
 		return
 	}
 	s := k.shard

@@ -261,6 +261,9 @@ func (s *steps) add(d *policy.Dataset, n *policy.Network, row uint32, follows in
 		prev = s.place[follows]
 	case d.Blocks[e/width].Ages(t)[e%width] > 0:
 		from = int32(d.ChunkOf(n, row))
+		if d.Warmed(n, row) {
+			from += int32(d.Chunks(n))
+		}
 	}
 	s.rows, s.prevs, s.froms = append(s.rows, row), append(s.prevs, prev), append(s.froms, from)
 }

@@ -16,7 +16,7 @@ type dataset struct {
 	rows, envs, width int // width is the environments of a block
 
 	control, blocks, valid, mean, scale section
-	obs, stored                         section
+	obs, stored                         section // stored has the states where chunks begin, then those after burn-in
 	logProb, value                      section // of the samples: values are in the unit
 	index, raw, mask                    []section
 	columns                             []section // of each block in turn
@@ -103,7 +103,7 @@ func (d *dataset) take(r *ppo.Round) {
 	}
 	d.stored = d.section(0)
 	if d.net.Chunk > 0 {
-		d.stored = d.section(4 * d.kept * d.envs * (of.Steps() / d.net.Chunk))
+		d.stored = d.section(4 * (d.kept*of.Chunks(&d.net) + len(of.Warm)))
 	}
 	switch {
 	case d.net.Plain():
@@ -140,10 +140,12 @@ func (d *dataset) stage(r *ppo.Round) {
 		d.stageBlock(of, i)
 	}
 	if d.net.Chunk > 0 {
-		d.stageStates(of)
+		stored := view[float32](&d.staged, d.stored)
+		of.Stored(&d.net, stored)
+		copy(stored[d.kept*of.Chunks(&d.net):], of.Warm)
 	}
 	if !d.net.Plain() {
-		d.stageEntered(of, s.Valid)
+		d.stageEntered(of, s.Rows())
 	}
 }
 
@@ -200,34 +202,19 @@ func (d *dataset) leave() {
 	d.seen = d.seen[:0]
 }
 
-// stageStates copies the states that are stored where chunks begin, by policy.Dataset.ChunkOf.
-func (d *dataset) stageStates(of *policy.Dataset) {
-	to := view[float32](&d.staged, d.stored)
-	for chunk := range of.Steps() / d.net.Chunk {
-		for i := range of.Blocks {
-			b := &of.Blocks[i]
-			m := b.Row(trajectory.CoreState, b.Schema.StateRow(chunk*d.net.Chunk))
-			x := m.Float32()
-			for e := range d.width {
-				copy(to[(chunk*d.envs+i*d.width+e)*d.kept:][:d.kept], x[e*m.StrideRow/4:])
-			}
-		}
-	}
-}
-
-// stageEntered makes the valid rows from stored observations.
-func (d *dataset) stageEntered(of *policy.Dataset, valid []uint32) {
+// stageEntered makes the rows that enter from stored observations.
+func (d *dataset) stageEntered(of *policy.Dataset, rows []uint32) {
 	d.enter.Open(&d.net, d.entry, of)
 	defer d.enter.Close()
 	if d.net.Pixels() {
 		to, n := d.bytes(d.obs), d.elems
-		for _, row := range valid {
+		for _, row := range rows {
 			d.enter.Row(policy.EnteredRow{Bytes: to[int(row)*n:][:n]}, row)
 		}
 		return
 	}
 	to := view[float32](&d.staged, d.obs)
-	for _, row := range valid {
+	for _, row := range rows {
 		own := to[int(row)*d.row:][:d.row]
 		clear(own)
 		d.enter.Row(policy.EnteredRow{Numbers: own}, row)

@@ -231,7 +231,7 @@ func (k *engine) logProbs() {
 		}
 		return
 	}
-	rows := k.round.Samples.Chunked
+	rows := k.round.Samples.Entered
 	k.chunks = k.round.Dataset.ChunkStarts(&k.net, rows, k.chunks[:0])
 	per := b.gradient.capacity / k.net.Chunk
 	for first, last := 0, len(k.chunks)-1; first < last; first += per {

@@ -97,7 +97,7 @@ func (l *engine) descend(rows []uint32, of int, moments ppo.Moments) (ppo.LossSu
 // valid get some number.
 func (l *engine) logProbs() error {
 	if l.network.Chunk > 0 {
-		return l.logProbsOfChunks(l.Samples.Chunked)
+		return l.logProbsOfChunks(l.Samples.Entered)
 	}
 	l.logProb = l.logProb[:0]
 	for total := l.Dataset.Rows(); len(l.logProb) < total; {

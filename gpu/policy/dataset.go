@@ -30,6 +30,11 @@ type Dataset struct {
 	Seed              uint64 // run seed, key of the shuffle
 	Index             uint64 // counts datasets, from 0; second key of the shuffle
 
+	// BurnInRows is how many rows of each chunk only warm a core's state up: they are not learned from. Warm has the states after them,
+	// [chunks][Network.State] by ChunkOf. An update sets both by its learner's configuration.
+	BurnInRows int
+	Warm       []float32
+
 	valid [][]byte // by block: Valid within the part, copied by Check; nil of a whole block
 }
 
@@ -154,6 +159,9 @@ func (d *Dataset) Check(n *Network) error {
 		return fmt.Errorf("%w: %d rows", ErrDataset, rows)
 	}
 	if err := d.cut(); err != nil {
+		return err
+	}
+	if err := d.checkWarm(n); err != nil {
 		return err
 	}
 	if stats := n.Stats(); stats > 0 && (len(d.ObsMean) != stats || len(d.ObsScale) != stats) {

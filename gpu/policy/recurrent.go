@@ -173,7 +173,7 @@ func (d *Dataset) ChunkStarts(n *Network, rows []uint32, dst []int) []int {
 
 // Follow says which of the rows, which come as Chunked has them, follow one another: prev[i] is the place of the row before
 // row i in its episode and chunk, or -1 for a row that begins from state, [rows][Network.State]: the stored state where its
-// chunk begins, or zero where its episode does. Rows in which an agent does not act leave its state as it is.
+// chunk begins, or Warm's behind its burn-in, or zero where its episode does. Rows in which an agent does not act leave its state as it is.
 func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float32) {
 	if len(rows) == 0 {
 		return
@@ -188,9 +188,50 @@ func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float3
 		case !running:
 		case i > 0 && d.ChunkOf(n, rows[i-1]) == d.ChunkOf(n, row):
 			prev[i] = int32(i - 1)
+		case d.Warmed(n, row):
+			copy(own, d.Warm[int(d.ChunkOf(n, row))*elems:])
 		default:
 			stored := b.Row(trajectory.CoreState, b.Schema.StateRow(t-t%n.Chunk))
 			copy(own, stored.Float32()[e%width*stored.StrideRow/4:])
 		}
 	}
+}
+
+// BurnsIn reports whether a row only warms a core's state up.
+func (d *Dataset) BurnsIn(n *Network, row uint32) bool {
+	return d.BurnInRows > 0 && int(row)/d.Envs()%n.Chunk < d.BurnInRows
+}
+
+// Warmed reports whether a row comes after its chunk's burn-in: the first such row begins from Warm.
+func (d *Dataset) Warmed(n *Network, row uint32) bool { return d.BurnInRows > 0 && !d.BurnsIn(n, row) }
+
+// Chunks returns how many chunks the dataset has for a network that keeps a state.
+func (d *Dataset) Chunks(n *Network) int { return d.Steps() / n.Chunk * d.Envs() }
+
+// Stored writes the states that are stored where chunks begin to dst, [chunks][Network.State] by ChunkOf.
+func (d *Dataset) Stored(n *Network, dst []float32) {
+	elems := n.State()
+	for first := 0; first < d.Steps(); first += n.Chunk {
+		for i := range d.Blocks {
+			stored := d.Blocks[i].Row(trajectory.CoreState, d.Blocks[i].Schema.StateRow(first))
+			from := stored.Float32()
+			for e := range d.BlockEnvs() {
+				copy(dst[:elems], from[e*stored.StrideRow/4:])
+				dst = dst[elems:]
+			}
+		}
+	}
+}
+
+// checkWarm reports burn-in rows that leave nothing of a chunk, or states that are not those after them.
+func (d *Dataset) checkWarm(n *Network) error {
+	switch {
+	case d.BurnInRows == 0:
+		return nil
+	case d.BurnInRows < 0 || d.BurnInRows >= n.Chunk:
+		return fmt.Errorf("%w: %d burn-in rows of each chunk of %d", ErrDataset, d.BurnInRows, n.Chunk)
+	case len(d.Warm) != d.Chunks(n)*n.State():
+		return fmt.Errorf("%w: %d elements of states after burn-in, its chunks have %d", ErrDataset, len(d.Warm), d.Chunks(n)*n.State())
+	}
+	return nil
 }

@@ -54,11 +54,11 @@ func (l *learner) blamed(err error) error {
 		Reason: fmt.Sprintf("%v: %s %v = %.3g of %s", err, reason, s.column, s.x, d.Who(s.row))}
 }
 
-// largest returns the largest of the numbers that enter, rewards and values of a round's valid rows.
+// largest returns the largest of the numbers that enter, rewards and values of a round's rows.
 func (r *Round) largest(n *policy.Network) suspect {
 	d, most := r.Dataset, suspect{column: trajectory.Obs}
 	entered := make([]float32, n.Obs())
-	for _, row := range r.Samples.Valid {
+	for _, row := range r.Samples.Rows() {
 		at := int(row)
 		try := func(column trajectory.Column, x float32) {
 			if most.beyond(float64(x)) {

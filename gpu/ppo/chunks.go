@@ -14,7 +14,7 @@ type epoch struct {
 }
 
 // arrange makes pass number over all valid rows. Of a network that keeps a state whole chunks are shuffled, and a minibatch has whole
-// chunks: as many as fit its size.
+// chunks, without their burn-in: as many as fit its size.
 func (p *epoch) arrange(r *Round, n *policy.Network, c *Config, number uint32) {
 	p.rows, p.ends, p.steps = p.rows[:0], p.ends[:0], p.steps[:0]
 	if n.Chunk > 0 {
@@ -57,7 +57,7 @@ func (p *epoch) arrangeChunks(r *Round, n *policy.Network, c *Config, number uin
 		p.chunks = append(p.chunks, uint32(k))
 	}
 	p.shuffle(r, c, number, p.chunks)
-	p.divide(p.chunks, c.Minibatch/n.Chunk, c.Accumulate, func(minibatch []uint32) {
+	p.divide(p.chunks, c.Minibatch/(n.Chunk-d.BurnInRows), c.Accumulate, func(minibatch []uint32) {
 		for _, k := range minibatch {
 			p.rows = append(p.rows, rows[p.starts[k]:p.starts[k+1]]...)
 		}

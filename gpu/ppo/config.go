@@ -22,6 +22,10 @@ type Config struct {
 	// memory of one.
 	Accumulate int `toml:"accumulate" doc:"Minibatches of an optimiser step: it is as with one that many times as large, in the memory of one." range:"1 to 4,096"`
 
+	// BurnInRows has the first rows of each chunk only bring a core's state up to date with the parameters that a dataset's learning begins
+	// with (Kapturowski et al. 2019, section 2.3). They count in the targets of the rows before them, and have no loss of their own.
+	BurnInRows int `toml:"burn_in_rows" doc:"First rows of each chunk that only warm a core's state up with the current parameters; 0 = off." range:"0 to net.chunk - 1" unit:"rows"`
+
 	Gamma     float64 `toml:"gamma" doc:"Discount." range:"0 to 1"`
 	GAELambda float64 `toml:"gae_lambda" doc:"λ of GAE, and of V-trace's traces." range:"0 to 1"`
 	// Discount selects a row's discount where the environment writes one: that number in the place of Gamma, or Gamma
@@ -90,6 +94,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("minibatch = %d: want 1 or more rows", c.Minibatch)
 	case c.Accumulate < 1 || c.Accumulate > MaxAccumulate:
 		return fmt.Errorf("accumulate = %d: want 1 to %d minibatches", c.Accumulate, MaxAccumulate)
+	case c.BurnInRows < 0:
+		return fmt.Errorf("burn_in_rows = %d: want 0 or more", c.BurnInRows)
 	case !within(c.Gamma):
 		return fmt.Errorf("gamma = %v: want 0 to 1", c.Gamma)
 	case !within(c.GAELambda):
@@ -129,9 +135,10 @@ type Stats struct {
 	CriticGradNorm    float64
 	OptimizerSteps    float64
 	Epochs            float64 // begun, fewer than configured after TargetKL
-	ValidRows         float64
+	ValidRows         float64 // learned from
 
 	// The next fields are not among Values.
+	Rows         float64 `json:"-"` // of the dataset: ValidRows and burn-in
 	LearningRate float32 `json:"-"` // of the last step, or that of the rates
 	Returns      Returns `json:"-"` // of the dataset, with NormalizeReturns
 	Gathered     uint64  `json:"-"` // bytes of observations that were copied into minibatches

@@ -60,6 +60,9 @@ func NewLearner(b policy.Backend, n *policy.Network, params []float32, c Config)
 	if n.Chunk > c.Minibatch {
 		return nil, fmt.Errorf("minibatch = %d rows: want a chunk of the network, %d, or more", c.Minibatch, n.Chunk)
 	}
+	if c.BurnInRows > 0 && c.BurnInRows >= n.Chunk {
+		return nil, fmt.Errorf("burn_in_rows = %d: want less than a chunk of the network, %d", c.BurnInRows, n.Chunk)
+	}
 	p, err := b.Compile(n)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,11 @@ func NewLearner(b policy.Backend, n *policy.Network, params []float32, c Config)
 	if !ok {
 		return nil, fmt.Errorf("backend %s: learning: %w", b.Name(), policy.ErrUnsupported)
 	}
-	return learns.NewLearner(params, c)
+	l, err := learns.NewLearner(params, c)
+	if err != nil || c.BurnInRows == 0 {
+		return l, err
+	}
+	return newWarming(l, p, n, c.BurnInRows), nil
 }
 
 // learner is the one loop of updates, over any engine.
@@ -98,8 +105,14 @@ func Over(e Engine, n *policy.Network, layout []policy.Param, c Config) (Learner
 
 // Update submits the work of one dataset and waits for it.
 func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
+	if l.config.BurnInRows == 0 {
+		d.BurnInRows, d.Warm = 0, nil // another learner's
+	}
 	if err := d.Check(l.network); err != nil {
 		return Stats{}, err
+	}
+	if d.BurnInRows != l.config.BurnInRows {
+		return Stats{}, fmt.Errorf("%w: it has %d burn-in rows, the learner %d", policy.ErrDataset, d.BurnInRows, l.config.BurnInRows)
 	}
 	l.round.Dataset, l.round.Rates = d, r
 	if err := l.round.Samples.Read(d, l.network); err != nil {
@@ -127,6 +140,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		}
 	}
 	stats, err := l.Finish()
+	stats.Rows = float64(len(l.round.Samples.Rows()))
 	switch {
 	case err != nil:
 		err = l.blamed(err)

@@ -66,8 +66,9 @@ func (a *Actions) Row(row int, action []float64) {
 type Samples struct {
 	Actions        []Actions // by action
 	LogProb, Value []float32
-	Valid          []uint32 // rows that belong to an episode, ascending
+	Valid          []uint32 // rows that are learned from, ascending: they belong to an episode and are no burn-in
 	Chunked        []uint32 // of a network that keeps a state: the same rows as Dataset.Chunked has them
+	Entered        []uint32 // of a network that keeps a state: Chunked with burn-in rows; see Rows
 
 	sizes  policy.Sizes
 	counts [][]int // values of each element, by action
@@ -95,22 +96,35 @@ func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 			}
 		}
 	}
-	s.listValid(d)
+	s.listValid(d, n)
 	if n.Chunk > 0 {
-		s.Chunked = d.Chunked(n, s.Chunked[:0])
+		s.Entered, s.Chunked = d.Chunked(n, s.Entered[:0]), s.Chunked[:0]
+		for _, row := range s.Entered {
+			if !d.BurnsIn(n, row) {
+				s.Chunked = append(s.Chunked, row)
+			}
+		}
 	}
 	return nil
 }
 
-// listValid notes the rows that belong to an episode.
-func (s *Samples) listValid(d *policy.Dataset) {
+// Rows returns the rows that belong to an episode: those that are learned from and burn-in.
+func (s *Samples) Rows() []uint32 {
+	if s.Entered != nil {
+		return s.Entered
+	}
+	return s.Valid
+}
+
+// listValid notes the rows that are learned from.
+func (s *Samples) listValid(d *policy.Dataset, network *policy.Network) {
 	n := d.BlockEnvs()
 	s.Valid = s.Valid[:0]
 	row := uint32(0)
 	for step := range d.Steps() {
 		for i := range d.Blocks {
 			for _, valid := range d.Valid(i)[step*n : step*n+n] {
-				if valid != 0 {
+				if valid != 0 && !d.BurnsIn(network, row) {
 					s.Valid = append(s.Valid, row)
 				}
 				row++

@@ -180,7 +180,7 @@ func (l *Learner) learn(h hostabi.Handle) error {
 	l.gathered.Add(stats.Gathered)
 	l.optimizerSteps += uint64(stats.OptimizerSteps)
 	if errors.Is(err, ppo.ErrCut) {
-		l.cutRows.Add(uint64(stats.ValidRows))
+		l.cutRows.Add(uint64(stats.Rows))
 		err = errors.Join(err, l.settle(trajectory.Cut))
 	}
 	if err != nil {
@@ -195,10 +195,10 @@ func (l *Learner) learn(h hostabi.Handle) error {
 	l.warnOfClip(&stats)
 	l.warnOfDivergence(&stats)
 	l.warnOfStaleness(&stats)
-	l.envSteps += uint64(stats.ValidRows)
-	l.trained.Add(uint64(stats.ValidRows))
+	l.envSteps += uint64(stats.Rows)
+	l.trained.Add(uint64(stats.Rows))
 	if l.trainedBeside != nil {
-		l.trainedBeside.Add(uint64(stats.ValidRows))
+		l.trainedBeside.Add(uint64(stats.Rows))
 	}
 	if err := l.settle(trajectory.Trained); err != nil {
 		return err

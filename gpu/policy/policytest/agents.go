@@ -28,12 +28,11 @@ func (s *suite) inactiveRows(t *testing.T) {
 	for _, b := range d.Blocks {
 		turns.Blocks = append(turns.Blocks, InTurns(t, b))
 	}
-	for _, vtrace := range []bool{false, true} {
-		c := s.config()
-		c.VTrace = vtrace
+	for _, c := range s.variants() {
+		vtrace := c.VTrace
 		want, wantStats := s.update(t, params, c, d, 2)
 		if sparse.shape.net.Chunk > 0 {
-			c.Minibatch *= 2 // as many chunks
+			c.Minibatch, c.BurnInRows = 2*c.Minibatch, 2*c.BurnInRows // as many chunks
 		}
 		got, stats := sparse.update(t, params, c, &turns, 2)
 		if stats.Gathered = wantStats.Gathered; stats != wantStats || !sameBits(got, want) { // V-trace's ratios are computed for all rows

@@ -72,6 +72,7 @@ func (s *suite) run(t *testing.T) {
 	t.Run("a step on several minibatches is that on one", s.accumulates)
 	t.Run("parts of blocks are learned from like blocks without the other rows", s.parts)
 	t.Run("S19 gradients go back to the first row of a chunk", func(t *testing.T) { chunks(t, s) })
+	t.Run("burn-in brings states up to date, and is not learned from", s.burnsIn)
 	t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
 	t.Run("target_kl ends the epochs", s.targetKL)
 	t.Run("updates repeat in every bit", s.repeats)
@@ -326,4 +327,18 @@ func (s *suite) config() ppo.Config {
 	c := ppo.Defaults()
 	c.Epochs, c.Minibatch, c.ValueClip = 2, s.shape.minibatch, s.shape.valueClip
 	return c
+}
+
+// variants are the configurations that differ in which rows of a dataset enter, and how often: GAE and V-trace, each without burn-in and,
+// where a chunk has more rows than one, with it.
+func (s *suite) variants() (list []ppo.Config) {
+	for _, vtrace := range []bool{false, true} {
+		c := s.config()
+		c.VTrace = vtrace
+		list = append(list, c)
+		if c.BurnInRows = s.shape.net.Chunk - 1; c.BurnInRows > 0 {
+			list = append(list, c)
+		}
+	}
+	return list
 }

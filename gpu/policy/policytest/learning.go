@@ -119,7 +119,12 @@ var notANumber = []byte{255, 255, 255, 255, 255, 255, 255, 255}
 // invalidRows enter nothing, whatever they hold.
 func (s *suite) invalidRows(t *testing.T) {
 	d, params := s.stale(t)
-	want, wantStats := s.update(t, params, s.config(), d, 1)
+	var want []ppo.State
+	var told []ppo.Stats
+	for _, c := range s.variants() {
+		state, stats := s.update(t, params, c, d, 1)
+		want, told = append(want, state), append(told, stats)
+	}
 	invalid := 0
 	b := d.Blocks[0]
 	for i, valid := range b.Bytes(trajectory.Valid) {
@@ -146,9 +151,10 @@ func (s *suite) invalidRows(t *testing.T) {
 	if invalid == 0 {
 		t.Fatal("the dataset has no invalid rows")
 	}
-	got, stats := s.update(t, params, s.config(), d, 1)
-	if !sameBits(got, want) || stats != wantStats {
-		t.Errorf("poison in %d invalid rows changes the result", invalid)
+	for i, c := range s.variants() {
+		if got, stats := s.update(t, params, c, d, 1); !sameBits(got, want[i]) || stats != told[i] {
+			t.Errorf("vtrace %v, burn-in %d: poison in %d invalid rows changes the result", c.VTrace, c.BurnInRows, invalid)
+		}
 	}
 	clear(b.Bytes(trajectory.Valid))
 	none, stats := s.update(t, params, s.config(), d, 1)
@@ -334,14 +340,19 @@ func (s *suite) memory(t *testing.T) {
 	}); got != 0 {
 		t.Errorf("Act allocates %v times", got)
 	}
-	l := s.learner(t, params, s.config())
-	update := func() {
-		if _, err := l.Update(d, rates); err != nil {
-			t.Fatal(err)
+	for _, c := range s.variants() {
+		if c.VTrace {
+			continue
 		}
-	}
-	update()
-	if got := testing.AllocsPerRun(3, update); got != 0 {
-		t.Errorf("Update allocates %v times", got)
+		l := s.learner(t, params, c)
+		update := func() {
+			if _, err := l.Update(d, rates); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update()
+		if got := testing.AllocsPerRun(3, update); got != 0 {
+			t.Errorf("burn-in %d: Update allocates %v times", c.BurnInRows, got)
+		}
 	}
 }

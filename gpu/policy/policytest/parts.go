@@ -17,16 +17,14 @@ func (s *suite) parts(t *testing.T) {
 	d, want := Acted(t, s, acting, cut), Acted(t, s, acting, alone)
 	d.Parts = []trajectory.Part{{First: 2, Envs: s.shape.envs - 2, Number: 1}, {Envs: s.shape.envs - 1}}
 	want.Blocks = append(want.Blocks[2:s.shape.envs:s.shape.envs], want.Blocks[s.shape.envs:2*s.shape.envs-1]...)
-	for _, vtrace := range []bool{false, true} {
-		c := s.config()
-		c.VTrace = vtrace
+	for _, c := range s.variants() {
 		got, stats := s.update(t, params, c, d, 2)
 		state, wantStats := s.update(t, params, c, want, 2)
-		if vtrace { // its ratios are computed for all rows of the blocks
+		if c.VTrace { // its ratios are computed for all rows of the blocks
 			stats.Gathered = wantStats.Gathered
 		}
 		if stats != wantStats || !sameBits(got, state) {
-			t.Errorf("vtrace %v: from parts it learns %+v, from these environments alone %+v; same bits: %v", vtrace, stats, wantStats, sameBits(got, state))
+			t.Errorf("vtrace %v, burn-in %d: from parts it learns %+v, from these environments alone %+v; same bits: %v", c.VTrace, c.BurnInRows, stats, wantStats, sameBits(got, state))
 		}
 	}
 	l := s.learner(t, params, s.config())
