@@ -18,7 +18,7 @@
 //
 // The calls of a component come in this order; a call after an interface in parentheses needs that interface:
 //
-//	Configure         once; (Flowing) Flow, (Watched) Looks and Manifest after it
+//	Configure         once; (Flowing) Flow, (Warming) BurnInRows, (Watched) Looks and Manifest after it
 //	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
 //	Restore           at most once, before the first slot
 //	slots, timers     on the loop, one at a time; between two of them (Watched) Altered, at any time (Holder) Holds

@@ -38,7 +38,7 @@ var Groups = []Group{
 		{"losses/critic_grad_norm", Line, "1", "Norm of the gradients of the value's parameters; the global norm where policy and value share some"},
 		{"losses/optimizer_steps", Line, "count", "Optimiser steps made with the dataset"},
 		{"losses/epochs", Line, "count", "Epochs begun with the dataset; fewer than `epochs` where `target_kl` ended them"},
-		{"losses/valid_rows", Line, "rows", "Rows of the dataset that were learned from"},
+		{"losses/valid_rows", Line, "rows", "Rows of the dataset that were learned from, without burn-in"},
 	}},
 	{"Policy lag", []Metric{
 		{"lag/mean", Line, "versions", "Mean policy lag of the dataset's rows"},

@@ -83,6 +83,8 @@ var elsewhere = map[string][]Key{
 	"num_minibatches":              {{Name: "minibatch", Table: learner, Note: rowsNote}},
 	"n_minibatches":                {{Name: "minibatch", Table: learner, Note: rowsNote}},
 	"gradient_accumulation_steps":  {{Name: "accumulate", Table: learner}},
+	"burn_in":                      {{Name: "burn_in_rows", Table: learner}},
+	"burn_in_length":               {{Name: "burn_in_rows", Table: learner}},
 	"num_batches_per_epoch":        {{Name: "dataset_rows", Table: batcher, Note: datasetNote}},
 	"ent_coef":                     {{Name: "entropy_coef", Table: learner}},
 	"entropy_coeff":                {{Name: "entropy_coef", Table: learner}},

@@ -108,7 +108,7 @@ func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 	return nil
 }
 
-// Rows returns the rows that belong to an episode: those that are learned from and burn-in.
+// Rows returns the rows that belong to an episode, of which Valid are learned from.
 func (s *Samples) Rows() []uint32 {
 	if s.Entered != nil {
 		return s.Entered

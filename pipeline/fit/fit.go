@@ -37,6 +37,7 @@ func (l *Loaded) Check(limit int64, whose string, c *graph.Report) {
 	l.checkAgents(c)
 	l.checkPast(c)
 	l.checkChunks(c)
+	l.checkBurnIn(c)
 	l.checkDoubts(c)
 	l.checkEnds(c)
 	l.checkLimits(c)

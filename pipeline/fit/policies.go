@@ -130,6 +130,18 @@ func (l *Loaded) checkChunks(c *graph.Report) {
 	}
 }
 
+// checkBurnIn checks that chunks have rows to learn from behind burn-in.
+func (l *Loaded) checkBurnIn(c *graph.Report) {
+	for _, x := range l.parts {
+		if x.policy == nil {
+			continue
+		}
+		if e := component.CheckBurnIn(x.BurnIn, x.Policy, x.policy.Memory().Chunk); e != nil {
+			x.Report(c, e)
+		}
+	}
+}
+
 // checkDoubts warns of policies that are learned and will hardly be.
 func (l *Loaded) checkDoubts(c *graph.Report) {
 	for i := range l.graph.Policies {

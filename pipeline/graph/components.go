@@ -126,6 +126,9 @@ func (k *checker) configure(x *Component, made component.Component, path string)
 	if flowing, ok := made.(component.Flowing); ok && !k.unsure[x.Name] {
 		x.Flow = flowing.Flow()
 	}
+	if warming, ok := made.(component.Warming); ok && !k.unsure[x.Name] {
+		x.BurnIn = warming.BurnInRows()
+	}
 	if offering, ok := made.(component.Offering); ok {
 		x.offers = offering.Offers()
 	}

@@ -266,6 +266,7 @@ type Component struct {
 	Manifest component.Manifest
 	Flow     component.Flow           // zero if the kind has none
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
+	BurnIn   int                      // rows of each chunk that only warm up the state of the policy that it learns
 	offers   map[string]string        // keys by the ports that they bring
 
 	Asks map[string]Ask // by the names of Manifest.Asks

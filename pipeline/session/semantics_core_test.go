@@ -134,6 +134,26 @@ func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 	}
 }
 
+// A learner that has acted computes, of burn-in, the states that the actors had: with zero lag the first ratios behind it are 1 in every
+// bit, and every env step that is not lost is trained on.
+func TestS19BurnInEndsInTheStateThatActed(t *testing.T) {
+	for _, net := range []string{core("gru", 4), apart} {
+		script := uneven()
+		script.Length = func(env, episode int) int { return 1 + (7*env+11*episode)%37 }
+		o := experiment{script: script, sets: []string{net, "policy.main.normalize_obs=true", "component.learner.burn_in_rows=3"}}.must(t)
+		if err := only(o.reported("losses/first_ratio_error"), 0); err != nil {
+			t.Errorf("%s: first ratios: %v", net, err)
+		}
+		learned := 0.0
+		for _, n := range o.reported("losses/valid_rows") {
+			learned += n
+		}
+		if made, trained := o.stats["rollout/env_steps"], o.stats[component.CounterTrained]; trained != made || !(learned > 0 && learned < 0.7*made) {
+			t.Errorf("%s: of %v env steps %v are trained on, and %v rows learned from", net, made, trained, learned)
+		}
+	}
+}
+
 // forgetting has actors whose state is zero where a chunk of so many rows begins, also in the state stored for the learner.
 func forgetting(chunk int) func(policy.Backend) policy.Backend {
 	return func(b policy.Backend) policy.Backend {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -86,6 +87,7 @@ func (c *config) validate() error {
 	between("epochs", float64(c.Epochs), 1, 1000)
 	between("minibatch", float64(c.Minibatch), 1, 1<<24)
 	between("accumulate", float64(c.Accumulate), 1, ppo.MaxAccumulate)
+	between("burn_in_rows", float64(c.BurnInRows), 0, policy.MaxChunk-1)
 	between("entropy_coef", c.EntropyCoef, 0, 10)
 	between("value_coef", c.ValueCoef, 0, 100)
 	between("value_clip", c.ValueClip, 0, 1e6)

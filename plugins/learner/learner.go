@@ -82,6 +82,9 @@ func (l *Learner) Configure(decode func(into any) error) error {
 	return l.config.validate()
 }
 
+// BurnInRows is component.Warming's.
+func (l *Learner) BurnInRows() int { return l.config.BurnInRows }
+
 // CodeChunks is the code of rows that are no whole chunks of the policy; rlhost explain has its page.
 const CodeChunks = "E052"
 
@@ -108,6 +111,9 @@ func (l *Learner) Start(h *component.Host) error {
 	if n.Chunk > l.config.Minibatch {
 		return &table.Error{Code: CodeChunks, Reason: fmt.Sprintf("minibatch = %d rows is less than one of the chunks that policy %q is learned in, %d rows", l.config.Minibatch, l.config.Policy, n.Chunk),
 			Help: fmt.Sprintf("use minibatch = %d or more in [component.%s], or a smaller net.chunk", n.Chunk, h.Name)}
+	}
+	if e := component.CheckBurnIn(l.config.BurnInRows, l.config.Policy, n.Chunk); e != nil {
+		return e
 	}
 	l.format = n.Weights()
 	if n.NormalizeObs() {

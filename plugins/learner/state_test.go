@@ -107,3 +107,36 @@ func TestS19InitFromKeepsAllButTheCores(t *testing.T) {
 		}
 	}
 }
+
+// Rows of burn-in are not learned from. They are env steps that were trained on, like all others of a dataset: steps add up.
+func TestS25BurnInRowsCountAsTrained(t *testing.T) {
+	n := keeping(&layer.GRU{Size: 6}, nil)
+	burn := n.Chunk - 1
+	for rows, learned := range map[int]float64{0: steps * envs, burn: steps * envs / float64(n.Chunk)} {
+		r := newRig(t, rigOptions{network: n, config: func(c *config) { c.BurnInRows = rows }})
+		r.teach(t, 0, 0, nil)
+		got := r.reports[0]
+		if got["losses/valid_rows"] != learned || got["global_step"] != steps*envs || r.c.trained.Value() != steps*envs {
+			t.Errorf("%d rows of burn-in: %v rows learned from, global_step = %v, %d trained; want %v, %d and %d", rows, got["losses/valid_rows"],
+				got["global_step"], r.c.trained.Value(), learned, steps*envs, steps*envs)
+		}
+	}
+}
+
+// Burn-in leaves a chunk with rows to learn from, and needs a state.
+func TestStart_RefusesBurnInThatThePolicyHasNoRoomFor(t *testing.T) {
+	for want, n := range map[string]policy.Network{
+		"use burn_in_rows = 2, or net.chunk = 8":             keeping(&layer.GRU{Size: 6}, nil),
+		"leave it out, or give the policy a recurrent layer": plain(),
+	} {
+		r := plugintest.RigOptions{Name: "learner", Policies: map[string]component.Policy{"main": &policy.Definition{Network: n, Backend: cpu.New()}}}
+		err := plugintest.StartError(t, New(), r, func(into any) error {
+			into.(*config).Policy, into.(*config).BurnInRows = "main", 4
+			return nil
+		})
+		var known *table.Error
+		if !errors.As(err, &known) || known.Code != component.CodeBurnIn || !strings.Contains(known.Help, want) {
+			t.Errorf("Start = %v, want E095 and %q", err, want)
+		}
+	}
+}

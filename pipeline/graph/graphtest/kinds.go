@@ -22,6 +22,7 @@ type standard struct {
 	config   any
 	check    func() error
 	flow     func() component.Flow
+	burnIn   *int // of a learner
 }
 
 func (s *standard) Manifest() component.Manifest { return s.manifest }
@@ -38,6 +39,13 @@ func (s *standard) Flow() component.Flow {
 		return component.Flow{}
 	}
 	return s.flow()
+}
+
+func (s *standard) BurnInRows() int {
+	if s.burnIn == nil {
+		return 0
+	}
+	return *s.burnIn
 }
 
 // Ports are ports of names and payloads in turn.
@@ -126,41 +134,42 @@ func newBatcher() component.Component {
 }
 
 func newLearner() component.Component {
-	return &standard{
-		config: &struct {
-			Policy             string  `toml:"policy"`
-			LearningRate       float64 `toml:"learning_rate"`
-			LRAnnealEnvSteps   uint64  `toml:"lr_anneal_env_steps"`
-			AnnealClip         bool    `toml:"anneal_clip"`
-			Gamma              float64 `toml:"gamma"`
-			GAELambda          float64 `toml:"gae_lambda"`
-			Discount           string  `toml:"discount"`
-			Clip               float64 `toml:"clip"`
-			Epochs             int     `toml:"epochs"`
-			Minibatch          int     `toml:"minibatch"`
-			Entropy            float64 `toml:"entropy_coef"`
-			ValueCoef          float64 `toml:"value_coef"`
-			ValueClip          float64 `toml:"value_clip"`
-			MaxGradNorm        float64 `toml:"max_grad_norm"`
-			SeparateGradNorms  bool    `toml:"separate_grad_norms"`
-			NormalizeAdvantage bool    `toml:"normalize_advantage"`
-			NormalizeReturns   bool    `toml:"normalize_returns"`
-			TargetKL           float64 `toml:"target_kl"`
-			KLCoef             float64 `toml:"kl_coef"`
-			BoundsLossCoef     float64 `toml:"bounds_loss_coef"`
-			AdaptiveKL         float64 `toml:"adaptive_kl"`
-			LearningRateMin    float64 `toml:"learning_rate_min"`
-			LearningRateMax    float64 `toml:"learning_rate_max"`
-			VTrace             bool    `toml:"vtrace"`
-			RhoBar             float64 `toml:"rho_bar"`
-			CBar               float64 `toml:"c_bar"`
-			VTraceRecompute    string  `toml:"vtrace_recompute"`
-			Shuffle            bool    `toml:"shuffle"`
-			AdamBeta1          float64 `toml:"adam_beta1"`
-			AdamBeta2          float64 `toml:"adam_beta2"`
-			AdamEps            float64 `toml:"adam_eps"`
-		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", VTraceRecompute: "dataset",
-			Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5},
+	cfg := &struct {
+		Policy             string  `toml:"policy"`
+		LearningRate       float64 `toml:"learning_rate"`
+		LRAnnealEnvSteps   uint64  `toml:"lr_anneal_env_steps"`
+		AnnealClip         bool    `toml:"anneal_clip"`
+		Gamma              float64 `toml:"gamma"`
+		GAELambda          float64 `toml:"gae_lambda"`
+		Discount           string  `toml:"discount"`
+		Clip               float64 `toml:"clip"`
+		Epochs             int     `toml:"epochs"`
+		Minibatch          int     `toml:"minibatch"`
+		BurnInRows         int     `toml:"burn_in_rows"`
+		Entropy            float64 `toml:"entropy_coef"`
+		ValueCoef          float64 `toml:"value_coef"`
+		ValueClip          float64 `toml:"value_clip"`
+		MaxGradNorm        float64 `toml:"max_grad_norm"`
+		SeparateGradNorms  bool    `toml:"separate_grad_norms"`
+		NormalizeAdvantage bool    `toml:"normalize_advantage"`
+		NormalizeReturns   bool    `toml:"normalize_returns"`
+		TargetKL           float64 `toml:"target_kl"`
+		KLCoef             float64 `toml:"kl_coef"`
+		BoundsLossCoef     float64 `toml:"bounds_loss_coef"`
+		AdaptiveKL         float64 `toml:"adaptive_kl"`
+		LearningRateMin    float64 `toml:"learning_rate_min"`
+		LearningRateMax    float64 `toml:"learning_rate_max"`
+		VTrace             bool    `toml:"vtrace"`
+		RhoBar             float64 `toml:"rho_bar"`
+		CBar               float64 `toml:"c_bar"`
+		VTraceRecompute    string  `toml:"vtrace_recompute"`
+		Shuffle            bool    `toml:"shuffle"`
+		AdamBeta1          float64 `toml:"adam_beta1"`
+		AdamBeta2          float64 `toml:"adam_beta2"`
+		AdamEps            float64 `toml:"adam_eps"`
+	}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", VTraceRecompute: "dataset",
+		Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5}
+	return &standard{config: cfg, burnIn: &cfg.BurnInRows,
 		manifest: component.Manifest{
 			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
 		},
