@@ -208,7 +208,7 @@ func TestLearner_LearnsTheSameOnEveryDevice(t *testing.T) {
 	for name, o := range networks {
 		t.Run(name, func(t *testing.T) {
 			c := ppo.Defaults()
-			c.Epochs, c.Minibatch, c.VTrace = 1, 48, o.SoA
+			c.Epochs, c.Minibatch, c.VTrace, c.BurnInRows = 1, 48, o.SoA, o.Network.Chunk/3
 			o.Steps = 3
 			if o.Network.Chunk > 0 {
 				o.Steps = o.Network.Chunk

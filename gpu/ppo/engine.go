@@ -91,7 +91,7 @@ type learner struct {
 }
 
 // Over returns the learner of a network whose work an engine does, with canonical vectors of that layout. It closes the
-// engine with itself.
+// engine with itself. Datasets come with the states after the configuration's burn-in; NewLearner's learner computes them.
 func Over(e Engine, n *policy.Network, layout []policy.Param, c Config) (Learner, error) {
 	l := &learner{Engine: e, network: n, config: c, round: Round{Unit: Raw}}
 	if !c.NormalizeReturns {
