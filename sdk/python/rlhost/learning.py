@@ -52,6 +52,8 @@ class LearnerConfig:
     clip: float = 0.2
     epochs: int = 4
     minibatch: int = 128
+    accumulate: int = 1  # 1 alone: a learner of your own that adds gradients up has a key of its own for that
+    burn_in_rows: int = 0  # 0 alone, likewise
     entropy_coef: float = 0.01
     value_coef: float = 0.5  # of 1/2 MSE
     value_clip: float = 0.0
@@ -90,6 +92,12 @@ class LearnerConfig:
             errors.append(ConfigError("vtrace_recompute", f'is "{self.vtrace_recompute}", want dataset or epoch'))
         if self.discount not in ("replace", "multiply"):
             errors.append(ConfigError("discount", f'is "{self.discount}", want replace or multiply'))
+        if self.accumulate != 1:
+            errors.append(ConfigError("accumulate", f"is {self.accumulate}, and learners in Python make a step of each minibatch",
+                                      "raise minibatch, or have the built-in learner"))
+        if self.burn_in_rows:
+            errors.append(ConfigError("burn_in_rows", f"is {self.burn_in_rows}, and learners in Python begin chunks with the stored states",
+                                      "take it out, or have the built-in learner"))
         if self.learning_rate_min > self.learning_rate_max:
             errors.append(ConfigError("learning_rate_min", f"is {self.learning_rate_min}, above learning_rate_max"))
         if self.adaptive_kl and self.lr_anneal_env_steps:

@@ -1,7 +1,11 @@
 """What a learner's author is told of its policy, without PyTorch."""
 
+import dataclasses
 import math
+import re
 import struct
+import subprocess
+import tempfile
 import types
 import unittest
 
@@ -259,6 +263,22 @@ class VersionsTest(unittest.TestCase):
 
 
 class LearnerConfigTest(unittest.TestCase):
+    def test_it_has_the_keys_of_the_built_in_learner(self):
+        pipeline = 'rlhost = 1\n[run]\nname = "a"\n[env.a]\nuse = "cartpole@1"\n[train]\npreset = "ppo"\n'
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as f:
+            f.write(pipeline)
+            f.flush()
+            shown = subprocess.run(["rlhost", "show", "--expanded", f.name], check=True, capture_output=True, text=True).stdout
+        table = shown.split("[component.learner]\n")[1].split("\n[")[0]
+        keys = re.findall(r"^([a-z0-9_]+) = ", table, re.M)
+        self.assertIn("learning_rate", keys)
+        self.assertEqual(set(keys) - {f.name for f in dataclasses.fields(LearnerConfig)}, {"kind", "count", "loop", "swap"})
+
+    def test_what_it_does_not_do_is_refused(self):
+        LearnerConfig(accumulate=1, burn_in_rows=0).check()
+        with self.assertRaisesRegex(ConfigErrors, "`accumulate` is 2, .*raise minibatch.*`burn_in_rows` is 3, .*take it out"):
+            LearnerConfig(accumulate=2, burn_in_rows=3).check()
+
     def test_a_rate_that_follows_the_divergence_has_bounds(self):
         LearnerConfig(adaptive_kl=0.01).check()
         for keys, want in (({"adaptive_kl": -1.0}, "adaptive_kl"), ({"adaptive_kl": 0.01, "lr_anneal_env_steps": 5}, "lr_anneal_env_steps"),
