@@ -16,7 +16,7 @@ func FuzzHeader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte) {
 		g := fifo.RingGeometry(4)
 		seg, check := fifotest.Guarded(t, g)
-		fifo.Format(seg, g, nil)
+		fifo.Format(seg, g)
 		out, in := newSPSC(seg, g), newSPSC(seg, g)
 		ms := make([]hostabi.Message, 6)
 		for len(script) >= 5 {

@@ -50,7 +50,7 @@ type SPSC struct {
 // /proc/*/maps.
 func New(name string, cells int) (*SPSC, error) {
 	g := fifo.RingGeometry(cells)
-	seg, err := fifo.Create(name, g, nil)
+	seg, err := fifo.Create(name, g)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func newSPSC(seg *shm.Segment, g fifo.Geometry) *SPSC {
 	r := &SPSC{
 		seg: seg, h: h, cells: messagesAt(seg.Bytes(), g.Cells), size: uint64(g.Cells),
 	}
-	r.notEmpty, r.notFull = h.Bells(false)
+	r.notEmpty, r.notFull = h.Bells()
 	r.putting, r.getting = fifo.NewWaiter(&r.notFull), fifo.NewWaiter(&r.notEmpty)
 	return r
 }

@@ -22,7 +22,7 @@ func heapSPSC(t testing.TB, cells int) (producer, consumer *SPSC) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fifo.Format(seg, g, nil)
+	fifo.Format(seg, g)
 	return newSPSC(seg, g), newSPSC(seg, g)
 }
 
@@ -145,7 +145,7 @@ func TestSPSC_ShutWakesBothEndsAndKeepsMessages(t *testing.T) {
 }
 
 func TestOpen_RefusesOtherFiles(t *testing.T) {
-	q, err := fifo.Create("queue", fifo.QueueGeometry(2, 8), nil)
+	q, err := fifo.Create("queue", fifo.Geometry{Kind: hostabi.RingQueue, Cells: 2, CellBytes: 32, Payload: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

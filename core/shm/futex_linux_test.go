@@ -76,33 +76,10 @@ func TestWait_DoesNotHoldUpTheGarbageCollector(t *testing.T) {
 	<-woken
 }
 
-func TestDoze_IsInterruptedByTheGarbageCollector(t *testing.T) {
-	var word atomic.Uint32
-	over := make(chan bool)
-	for range 3 {
-		go func() { over <- Doze(&word, 0, time.Minute) }()
-		for asleep := true; asleep; {
-			runtime.GC() // waits for the minute to be over if its signal does not end the sleep
-			select {
-			case late := <-over:
-				if late {
-					t.Error("Doze slept through garbage collections")
-				}
-				asleep = false
-			default:
-			}
-		}
-	}
-	if Doze(&word, 1, time.Minute) || !Doze(&word, 0, time.Microsecond) {
-		t.Error("Doze reports that the time was up of a word that differs, or not when it was")
-	}
-}
-
 func TestWaitAndWake_AllocateNothing(t *testing.T) {
 	word := new(atomic.Uint32)
 	if n := testing.AllocsPerRun(100, func() {
 		Wait(word, 0, time.Microsecond)
-		Doze(word, 0, time.Microsecond)
 		Wake(word)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

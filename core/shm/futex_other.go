@@ -21,12 +21,6 @@ func Wait(word *atomic.Uint32, seen uint32, timeout time.Duration) {
 	time.Sleep(timeout)
 }
 
-// Doze is Wait, and reports that the time is up.
-func Doze(word *atomic.Uint32, seen uint32, timeout time.Duration) bool {
-	Wait(word, seen, max(timeout, 0))
-	return word.Load() == seen
-}
-
 // Yield lets other goroutines run.
 func Yield() { runtime.Gosched() }
 

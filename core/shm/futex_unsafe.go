@@ -33,16 +33,6 @@ func Wait(word *atomic.Uint32, seen uint32, timeout time.Duration) {
 		uintptr(unsafe.Pointer(limit)), 0, 0)
 }
 
-// Doze is Wait for at most a millisecond or so, from which it returns sooner because Go's scheduler is not entered: the
-// caller keeps its share of GOMAXPROCS while it sleeps, and goroutines that are ready have one less. A garbage
-// collection interrupts it with a signal. It reports whether the time was up.
-func Doze(word *atomic.Uint32, seen uint32, timeout time.Duration) bool {
-	limit := unix.NsecToTimespec(int64(max(timeout, 0)))
-	_, _, errno := syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(seen),
-		uintptr(unsafe.Pointer(&limit)), 0, 0)
-	return errno == unix.ETIMEDOUT
-}
-
 // Yield gives the processor to another runnable thread, if there is one. It is for a thread that polls for
 // something that another, perhaps on the same processor, is about to do.
 func Yield() {

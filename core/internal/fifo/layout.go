@@ -27,19 +27,7 @@ func RingGeometry(cells int) Geometry {
 	return Geometry{hostabi.RingMessages, cells, hostabi.MessageBytes, hostabi.MessageBytes}
 }
 
-// QueueGeometry says how large the cells of a queue are. payload is at most MaxRingPayload.
-func QueueGeometry(cells, payload int) Geometry {
-	const small, line = 32, 64
-	bytes := hostabi.RingCellHeadBytes + payload
-	if bytes <= small {
-		bytes = small
-	} else {
-		bytes = (bytes + line - 1) / line * line
-	}
-	return Geometry{hostabi.RingQueue, cells, bytes, payload}
-}
-
-// Check returns an error unless there can be such a ring or queue.
+// Check returns an error unless there can be such a ring.
 func (g Geometry) Check() error {
 	if g.Cells < 2 || g.Cells > hostabi.MaxRingCells || g.Cells&(g.Cells-1) != 0 {
 		return fmt.Errorf("%d cells: must be a power of two from 2 to %d", g.Cells, hostabi.MaxRingCells)
@@ -50,8 +38,8 @@ func (g Geometry) Check() error {
 	return nil
 }
 
-// Create makes a segment and writes the header. fill does everything else that the kind needs, before the magic number says that all is ready.
-func Create(name string, g Geometry, fill func(*shm.Segment)) (*shm.Segment, error) {
+// Create makes a segment and writes the header.
+func Create(name string, g Geometry) (*shm.Segment, error) {
 	if err := g.Check(); err != nil {
 		return nil, fmt.Errorf("ring %q: %w", name, err)
 	}
@@ -59,19 +47,16 @@ func Create(name string, g Geometry, fill func(*shm.Segment)) (*shm.Segment, err
 	if err != nil {
 		return nil, fmt.Errorf("ring: %w", err)
 	}
-	Format(seg, g, fill)
+	Format(seg, g)
 	return seg, nil
 }
 
 // Format makes a ring of a zero segment of at least g.Total() bytes.
-func Format(seg *shm.Segment, g Geometry, fill func(*shm.Segment)) {
+func Format(seg *shm.Segment, g Geometry) {
 	h := HeaderAt(seg.Bytes())
 	h.version, h.kind = hostabi.RingVersion, g.Kind
 	h.cells, h.cellBytes, h.payload = uint32(g.Cells), uint32(g.CellBytes), uint32(g.Payload)
 	h.cellsAt, h.total = hostabi.RingHeaderBytes, uint64(g.Total())
-	if fill != nil {
-		fill(seg)
-	}
 	h.magic.Store(hostabi.RingMagic)
 }
 
@@ -108,9 +93,6 @@ func Inspect(mem []byte, kind uint32) (Geometry, error) {
 		return Geometry{}, fmt.Errorf("%w: %d cells of %d bytes", ErrLayout, numCells, payload)
 	}
 	g := RingGeometry(int(numCells))
-	if kind == hostabi.RingQueue {
-		g = QueueGeometry(int(numCells), int(payload))
-	}
 	if err := g.Check(); err != nil {
 		return Geometry{}, fmt.Errorf("%w: %w", ErrLayout, err)
 	}
