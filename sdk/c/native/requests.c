@@ -130,8 +130,9 @@ int rlh_arg_float(rlh_question *q, const char *name, double *value) {
     json_place at = find_arg(q, name);
     if (at == JSON_NONE) return RLH_OK;
     const char *text = keep(q, json_raw(&q->doc, at));
-    double x = text != NULL ? strtod(text, NULL) : 0;
-    if (text == NULL || !json_is(&q->doc, at, JSON_NUMBER) || x - x != 0) return misfits(q, name, text, "a number");
+    char *end = NULL; // before the end of the text in a locale with commas
+    double x = text != NULL ? strtod(text, &end) : 0;
+    if (text == NULL || !json_is(&q->doc, at, JSON_NUMBER) || *end != 0 || x - x != 0) return misfits(q, name, text, "a number");
     *value = x;
     return RLH_OK;
 }
@@ -203,7 +204,7 @@ int rlh_raise_at(rlh_question *q, const char *type, const char *file, int line, 
     text_free(&q->type);
     text_free(&q->reason);
     text_free(&q->place);
-    text_put(&q->type, type);
+    text_format(&q->type, "%.200s", type);
     text_put(&q->reason, reason);
     text_format(&q->place, "%.200s:%d", base != NULL ? base + 1 : file, line);
     q->raised = true;

@@ -118,7 +118,7 @@ static bool receive(struct service *s, int64_t *idle_at) {
         }
         return true;
     case RLH_ERR_TIMEOUT:
-        if (!timed && !asked) *idle_at = deadline_after(k->idle(s->host, s->self));
+        if (idles && now() >= *idle_at) *idle_at = deadline_after(k->idle(s->host, s->self));
         return true;
     case RLH_ERR_WOKEN: return true;
     case RLH_ERR_CLOSED: return false;

@@ -60,7 +60,7 @@ func TestRequests_ComponentsInCAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newOracle(t, mode)
 			deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
-			want := []string{"total(times integer?)", "echo(yes bool?, n integer?, x number?, text text?, list list?, table table?)", "wrong(what text)"}
+			want := []string{"total(times integer?)", "echo(yes bool?, n integer?, x number?, text text?, list list?, table table?)", "wrong(what text)", "idled()"}
 			for i, r := range s.Component.Manifest().Requests {
 				if r.String() != want[i] {
 					t.Errorf("request %d: %s, want %s", i, r.String(), want[i])
@@ -76,7 +76,7 @@ func TestRequests_ComponentsInCAnswer(t *testing.T) {
 				{"echo", `{"n":9223372036854775808}`, "|the argument n is 9223372036854775808, want a whole number of 64 bits|"},
 				{"echo", `{"x":1e999}`, "|the argument x is 1e999, want a number|"},
 				{"echo", `{"list":` + deep + `}`, `[false,0,0,"none",` + deep + `,{}]`},
-				{"wrong", `{"what":"raise"}`, `ValueError|no such key: "ä"|oracle.c:60`},
+				{"wrong", `{"what":"raise"}`, `ValueError|no such key: "ä"|oracle.c:72`},
 				{"wrong", `{"what":"code"}`, "|stale handle|"},
 				{"wrong", `{"what":"nothing"}`, `the answer is not JSON: ""`},
 				{"wrong", `{"what":"half"}`, `the answer is not JSON: "{\"a\":"`},
@@ -128,6 +128,30 @@ func TestRequests_AHandlerInCThatFailsItsComponent(t *testing.T) {
 	}
 }
 
+// A component that is asked all the time is still called when it is idle.
+func TestRequests_LeaveTimeForIdle(t *testing.T) {
+	s := newOracle(t, Plugin)
+	over := make(chan struct{})
+	var answered func(json.RawMessage, error)
+	answered = func(_ json.RawMessage, err error) { // many are always under way
+		select {
+		case <-over:
+		default:
+			if err == nil {
+				s.Host.Ask(t.Context(), "wrong", json.RawMessage(`{"what":"slow"}`), answered, func() {})
+			}
+		}
+	}
+	for range 100 {
+		answered(nil, nil)
+	}
+	s.Until("calls of idle", func() bool {
+		var n int
+		return json.Unmarshal([]byte(ask(t, s, "idled", "{}", soon)), &n) == nil && n > 20
+	})
+	close(over)
+}
+
 // Questions and messages take turns, and each is whole.
 func TestRequests_BetweenMessages(t *testing.T) {
 	s := newOracle(t, SanitizedPlugin)
@@ -141,7 +165,7 @@ func TestRequests_BetweenMessages(t *testing.T) {
 		}
 	}
 	last := -1
-	for range 200 {
+	for range 100 {
 		var total int
 		if got := ask(t, s, "total", `{"times":1}`, soon); json.Unmarshal([]byte(got), &total) != nil || total < last || total > n {
 			t.Fatalf("%s numbers after %d", got, last)

@@ -1,5 +1,6 @@
-// A component that answers requests, well and badly. The same one in Go is ctest/oracle_test.go, the one in Python beside it.
+// A component that answers requests, well and badly. Those in Go and Python are in cmd/rlhost/request_languages_test.go.
 #include <math.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "rlhost.h"
 
 typedef struct {
-    int64_t numbers;
+    int64_t numbers, idled;
     bool busy;
 } oracle;
 
@@ -27,6 +28,17 @@ static int total(rlh_host *host, void *self, rlh_question *q) {
     if (o->busy) return rlh_raise(q, "AssertionError", "in the middle of a message");
     if (rlh_arg_int(q, "times", &times) != RLH_OK) return RLH_ERR_INVALID;
     return rlh_answer_int(q, o->numbers * times);
+}
+
+static int64_t idle(rlh_host *host, void *self) {
+    (void)host;
+    ((oracle *)self)->idled++;
+    return 1000000;
+}
+
+static int idled(rlh_host *host, void *self, rlh_question *q) {
+    (void)host;
+    return rlh_answer_int(q, ((oracle *)self)->idled);
 }
 
 // echo answers with its arguments, each read as what it is.
@@ -69,6 +81,7 @@ static int wrong(rlh_host *host, void *self, rlh_question *q) {
         }
         return rlh_answer_json(q, "\"");
     }
+    if (strcmp(what, "slow") == 0) poll(NULL, 0, 1);
     if (strcmp(what, "fail") == 0) rlh_fail(host, "told to fail");
     if (strcmp(what, "crash") == 0) abort();
     if (strcmp(what, "hang") == 0) {
@@ -83,8 +96,9 @@ static const rlh_request requests[] = {
     {"total", "times integer?", "numbers so far", total},
     {"echo", "yes bool?, n integer?, x number?, text text?, list list?, table table?", "its arguments", echo},
     {"wrong", "what text", NULL, wrong},
+    {"idled", NULL, "calls of idle", idled},
 };
 static const rlh_component kind = {.kind = "oracle", .doc = "answers requests", .signals = signals, .signal_count = 1, .slots = slots,
-    .slot_count = 1, .self_bytes = sizeof(oracle), .requests = requests, .request_count = 3};
+    .slot_count = 1, .self_bytes = sizeof(oracle), .requests = requests, .request_count = 4, .idle = idle};
 
 int main(void) { return rlh_serve(&kind, 1); }
