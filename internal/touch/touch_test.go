@@ -188,7 +188,7 @@ func (c *toy) Stop() error { return nil }
 func envKeyAxis() axis {
 	return axis{name: "an [env] key", doors: 2,
 		edits: []edit{
-			{"core/env/source.go", "\tLimits  `toml:", "\tToy string `toml:\"toy\" json:\"toy,omitempty\"`\n"},
+			{"core/env/source.go", "\tLimits `toml:", "\tToy string `toml:\"toy\" json:\"toy,omitempty\"`\n"},
 			{"plugins/wasm/module/file.go", "\tif err := checkConfig(", "\tif c.Toy != \"\" {\n\t\treturn nil, nil, fmt.Errorf(\"the module plays with %s\", c.Toy)\n\t}\n"},
 		},
 		check: func(t *testing.T, p *toys) {
