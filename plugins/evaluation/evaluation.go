@@ -126,10 +126,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		defer cancel()
 	}
 	p, err := newPlay(wanted, o, env.EvaluationStream)
-	if err != nil {
-		if stopped := ctx.Err(); stopped != nil {
-			return nil, stopped // which cuts an environment's creation too
-		}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil: // which cuts an environment's creation too
+		return nil, ctx.Err()
+	case wanted.Err() != nil:
+		return &Result{Greedy: o.Greedy, Cut: true}, nil
+	default:
 		return nil, err
 	}
 	if err := errors.Join(p.run(ctx), p.driver.Close()); err != nil {

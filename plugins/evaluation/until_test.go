@@ -32,6 +32,23 @@ func (e *stallingEnv) Step(t int) error {
 	return errors.New("the step was cut")
 }
 
+// late are environments that nobody waits for any more when they have been made.
+type late struct{ env.Plugin }
+
+func (late) NewEnv(o env.Options) (env.Env, error) {
+	<-o.Wanted.Done()
+	return nil, errors.New("the creation was cut")
+}
+
+// Environments that are made when the time is over are nobody's fault.
+func TestRun_EnvironmentsThatComeTooLateAreCut(t *testing.T) {
+	g := load(t, "cartpole@1")
+	o := evaluation.Options{Plugin: late{g.plugin}, Player: g.player(1, ""), Episodes: 2, Envs: 2, Greedy: true, Until: time.Now()}
+	if r, err := evaluation.Run(t.Context(), o); err != nil || !r.Cut || !r.Greedy || len(r.Returns) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // An evaluation ends with its time, and with its context, though a step takes longer.
 func TestRun_AStepThatTakesLongIsCut(t *testing.T) {
 	g := load(t, "cartpole@1")
