@@ -176,7 +176,7 @@ func (b *Batcher) claim(m *hostabi.Message) (claimed, error) {
 		t.place, _ = t.of.Schema.PolicyPlace(b.config.Policy)
 		t.version, t.valid = slices.Min(t.of.Uint64(trajectory.PolicyVersion)[:shape.Steps]), t.of.ValidIn(trajectory.Part{}, trajectory.Valid)
 	}
-	if m.Inline != [2]uint64{} {
+	if handedOn := m.Sequence == 0; handedOn && m.Inline != [2]uint64{} { // the words of a signal's messages are their senders'
 		if err := t.restOf(m); err != nil {
 			return t, errors.Join(err, lease.Release())
 		}

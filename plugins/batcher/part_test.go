@@ -146,3 +146,21 @@ func TestCut_RefusesARestThatIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// Only a predecessor says which part waits. What a component on the way of trajectories writes into their messages changes nothing.
+func TestCut_TheWordsOfASendersMessagesAreItsOwn(t *testing.T) {
+	for _, inline := range [][2]uint64{{1, 1}, {1<<64 - 1, 1<<64 - 1}} {
+		r := newRig(t, 2*blockRows, 0)
+		r.give(t, 0, 0, 0)
+		r.MustSettle()
+		var h hostabi.Handle
+		r.arena.Committed(func(of hostabi.Handle) { h = of })
+		c, err := r.c.claim(&hostabi.Message{Handle: h, Sequence: 1, Inline: inline})
+		if err != nil || c.part != whole || c.rows != blockRows {
+			t.Fatalf("with the words %v: %+v, %v", inline, c.part, err)
+		}
+		if err := c.lease.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
