@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -283,23 +281,13 @@ func (w *world) found(n int) {
 	}
 }
 
-// Hosts, the owner and their network are harmed in all ways at once. RLHOST_FAULTS and RLHOST_SEED are as in package relay.
+// Hosts, the owner and their network are harmed in all ways at once.
 func TestFaults_LivingHostsAreHereAndDeadOnesLost(t *testing.T) {
-	all, _ := strconv.Atoi(os.Getenv("RLHOST_FAULTS"))
-	if all == 0 {
-		all = 20_000
-	}
-	first, err := strconv.ParseUint(os.Getenv("RLHOST_SEED"), 10, 64)
-	if err != nil {
-		first = rand.Uint64N(1e9)
-	}
 	var joined, lost, again int
-	for i := range max(1, all/faults) {
-		seed := first + uint64(i)
-		t.Logf("seed %d", seed)
-		w := simulate(t, seed, min(all, faults))
+	simnet.Seeds(t, faults, func(seed uint64, n int) {
+		w := simulate(t, seed, n)
 		joined, lost, again = joined+w.joined, lost+w.lost, again+w.earlier
-	}
+	})
 	t.Logf("%d joins, %d lost, %d asked again", joined, lost, again)
 	if lost == 0 || again == 0 {
 		t.Error("nobody was lost: the faults do no harm")

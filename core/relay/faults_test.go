@@ -3,8 +3,6 @@ package relay
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -405,26 +403,16 @@ func (w *world) accountLost() {
 	}
 }
 
-// Hosts and their network are harmed in all ways at once. RLHOST_FAULTS is how often, 20,000 times without it; RLHOST_SEED is the first seed.
+// Hosts and their network are harmed in all ways at once.
 func TestFaults_NoBlockIsDoubledOrLostUncounted(t *testing.T) {
-	all, _ := strconv.Atoi(os.Getenv("RLHOST_FAULTS"))
-	if all == 0 {
-		all = 20_000
-	}
-	first, err := strconv.ParseUint(os.Getenv("RLHOST_SEED"), 10, 64)
-	if err != nil {
-		first = rand.Uint64N(1e9)
-	}
 	var blocks, committed, lost int
-	for i := range max(1, all/faults) {
-		seed := first + uint64(i)
-		t.Logf("seed %d", seed)
-		w := simulate(t, seed, min(all, faults))
+	simnet.Seeds(t, faults, func(seed uint64, n int) {
+		w := simulate(t, seed, n)
 		blocks, committed = blocks+int(w.blocks), committed+len(w.committed)
 		for _, c := range w.lost {
 			lost += int(c.Blocks)
 		}
-	}
+	})
 	t.Logf("%d blocks, %d committed, %d counted as lost by receivers", blocks, committed, lost)
 	if lost == 0 || committed == blocks {
 		t.Error("nothing was lost: the faults do no harm")

@@ -5,6 +5,9 @@ package simnet
 import (
 	"container/heap"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
 	"time"
 )
 
@@ -166,5 +169,24 @@ func (w *Way) change(h Hurting, by int) {
 		w.Double += .3 * float64(by)
 	case Reorder:
 		w.Jitter += 300 * time.Millisecond * time.Duration(by)
+	}
+}
+
+// Seeds calls test with seeds, and with how often each is to do harm: each times at most, RLHOST_FAULTS times in all, 20,000 times without that.
+// RLHOST_SEED is the first seed.
+func Seeds(t *testing.T, each int, test func(seed uint64, n int)) {
+	t.Helper()
+	all, _ := strconv.Atoi(os.Getenv("RLHOST_FAULTS"))
+	if all == 0 {
+		all = 20_000
+	}
+	first, err := strconv.ParseUint(os.Getenv("RLHOST_SEED"), 10, 64)
+	if err != nil {
+		first = rand.Uint64N(1e9)
+	}
+	for i := range max(1, all/each) {
+		seed := first + uint64(i)
+		t.Logf("seed %d", seed)
+		test(seed, min(all, each))
 	}
 }
