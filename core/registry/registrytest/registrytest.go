@@ -120,7 +120,7 @@ func anyName(t *testing.T, n registry.Names) {
 
 func children(t *testing.T, n registry.Names) {
 	seen := map[string]bool{}
-	for range 100 {
+	for range 1000 {
 		name, lease, err := n.AddChild(t.Context(), "workers", "x", registry.Options{})
 		if err != nil || lease == 0 || seen[name] || !strings.HasPrefix(name, "workers/") {
 			t.Fatalf("child %q, %v", name, err)
