@@ -272,7 +272,7 @@ class Component(Guest):
             return False
         return True
 
-    # What it is asked.
+    # The requests that it answers.
 
     def ask(self, name, args=None):
         """The answer to a request."""

@@ -13,7 +13,7 @@ enum { FLAG_PACKED = 2 }; // the table of items and their data lie in the spare 
 
 struct request {
     uint8_t op, flags;
-    uint16_t key; // bytes, which follow; then come those of an item
+    uint16_t key; // bytes, which follow; then the item's
     uint32_t seq, ack, most;
     double weight;
     int64_t wait;

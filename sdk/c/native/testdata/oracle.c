@@ -41,7 +41,7 @@ static int idled(rlh_host *host, void *self, rlh_question *q) {
     return rlh_answer_int(q, ((oracle *)self)->idled);
 }
 
-// echo answers with its arguments, each read as what it is.
+// echo answers with its arguments, each read by its type.
 static int echo(rlh_host *host, void *self, rlh_question *q) {
     (void)host, (void)self;
     int yes = 0;
