@@ -3,7 +3,7 @@ package hostabi
 // Names of component ABI v1. Pointers and lengths are i32, results are a Status or a non-negative value.
 //
 // A component is a reactor, as an environment is. The host calls _initialize once, perhaps rl_host, rl_configure, rl_manifest, rl_start, perhaps
-// rl_restore, then rl_slot, rl_timer, rl_request and rl_snapshot, one at a time; none of them from within an import.
+// rl_restore, then rl_slot, rl_timer, rl_answer, rl_request and rl_snapshot, one at a time; none of them from within an import.
 const (
 	// ExportComponentABI is the marker of the version. It is looked for, never called.
 	ExportComponentABI = "rl_component_v1"
@@ -40,6 +40,9 @@ const (
 	// arguments, with a JSON value in buf, whose cap is the longest that an answer may be. A negative status is the request's error,
 	// with rl_last_error's text. It must be there where the manifest has requests; a host of 1.0 does not call it.
 	ExportRequest = "rl_request"
+	// ExportAnswer (optional): (answer, len) -> status. Gets the answer to a question that the component has asked with
+	// rl_component.ask: an AnswerCall, then its texts. It must be there where the manifest has asks; a host of 1.1 does not call it.
+	ExportAnswer = "rl_answer"
 )
 
 // ImportComponent is the module that a component imports host functions from. A function never calls the guest: emit puts the
@@ -70,6 +73,10 @@ const (
 	ImportCancel = "cancel"
 	// ImportStop: (reason) -> status. Asks the run to end at the next dataset boundary, for a StopReason.
 	ImportStop = "stop"
+	// ImportAsk: (ask, args, len, within i64) -> question. Asks another component one of the manifest's asks, by its index, with a JSON
+	// object; no bytes are an object without members. rl_answer is called later, once, with the number that is returned, at the latest
+	// after that many nanoseconds, which are half a minute where it is 0. StatusMemory: too many questions have no answer yet.
+	ImportAsk = "ask"
 )
 
 // ComponentExports returns the functions of component ABI v1 that a guest exports, in the order of its life.
@@ -91,6 +98,7 @@ func ComponentExports() []Function {
 		{ExportRestore, i32s(2), i32s(1), false},
 		{ExportStop, nil, i32s(1), false},
 		{ExportRequest, i32s(4), i32s(1), false},
+		{ExportAnswer, i32s(2), i32s(1), false},
 		{ExportLastError, i32s(2), i32s(1), false},
 	}
 }
@@ -109,5 +117,6 @@ func ComponentImports() []Function {
 		{ImportStop, i32s(1), i32s(1), false},
 		{ImportLog, i32s(3), nil, false},
 		{ImportLogEnabled, i32s(1), i32s(1), false},
+		{ImportAsk, []ValueType{TypeI32, TypeI32, TypeI32, TypeI64}, i32s(1), false},
 	}
 }

@@ -77,9 +77,12 @@ func parseManifest(b []byte) (m Manifest, err error) {
 	for i, d := range columns {
 		m.Columns = append(m.Columns, ManifestColumn{int(d.Slot), r.text(fmt.Sprintf("name of column %d", i), d.Name), d.Flags, d.DType})
 	}
+	size := uint16(min(head.RequestBytes, math.MaxUint16))
 	if m.ABI.Minor >= minorRequests {
-		size := uint16(min(head.RequestBytes, math.MaxUint16))
-		m.Requests, err = r.requests(records[RequestDesc](&r, &at, "requests", head.Requests, MaxRequests, size, RequestDescBytes))
+		m.Requests, err = r.requests("request", records[RequestDesc](&r, &at, "requests", head.Requests, MaxRequests, size, RequestDescBytes))
+	}
+	if m.ABI.Minor >= minorAsks && err == nil {
+		m.Asks, err = r.requests("ask", records[RequestDesc](&r, &at, "asks", head.Asks, MaxRequests, size, RequestDescBytes))
 	}
 	if r.err != nil {
 		err = r.err
@@ -87,14 +90,17 @@ func parseManifest(b []byte) (m Manifest, err error) {
 	return m, err
 }
 
-// minorRequests is the minor version of the ABI whose components answer requests.
-const minorRequests = 1
+// The minor versions of the ABI whose components answer requests, and ask others.
+const (
+	minorRequests = 1
+	minorAsks     = 2
+)
 
-func (r *reader) requests(list []RequestDesc) (requests []Request, err error) {
+func (r *reader) requests(what string, list []RequestDesc) (requests []Request, err error) {
 	for i, d := range list {
-		q := Request{Name: r.text(fmt.Sprintf("name of request %d", i), d.Name), Doc: r.text(fmt.Sprintf("doc of request %d", i), d.Doc)}
-		if q.Args, err = parseArgs(r.text(fmt.Sprintf("arguments of request %d", i), d.Args)); err != nil {
-			return nil, fmt.Errorf("the request %s %w", q.Name, err)
+		q := Request{Name: r.text(fmt.Sprintf("name of %s %d", what, i), d.Name), Doc: r.text(fmt.Sprintf("doc of %s %d", what, i), d.Doc)}
+		if q.Args, err = parseArgs(r.text(fmt.Sprintf("arguments of %s %d", what, i), d.Args)); err != nil {
+			return nil, fmt.Errorf("the %s %s %w", what, q.Name, err)
 		}
 		requests = append(requests, q)
 	}
@@ -145,6 +151,9 @@ func (m *Manifest) check() error {
 	}
 	if err := CheckRequests(m.Requests); err != nil {
 		return err
+	}
+	if err := CheckRequests(m.Asks); err != nil {
+		return fmt.Errorf("of what it asks others: %w", err)
 	}
 	return m.checkColumns()
 }

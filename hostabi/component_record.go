@@ -12,6 +12,7 @@ const (
 	IdentityBytes         = 48
 	RequestDescBytes      = 24
 	RequestCallBytes      = 32
+	AnswerCallBytes       = 64
 )
 
 // ComponentFlags are flags of components.
@@ -75,7 +76,7 @@ const (
 )
 
 // ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
-// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+// ColumnDesc records, then RequestDesc records of the requests and of the asks; then the string table, as in an environment's description. Reserved fields are 0.
 type ComponentSpec struct {
 	_ structs.HostLayout
 
@@ -99,7 +100,8 @@ type ComponentSpec struct {
 	Licence      uint32         // 60
 	Requests     uint32         // 64: how many descriptions of requests follow; not looked at where ABIMinor is 0
 	RequestBytes uint32         // 68: the size of each, likewise
-	_            [6]uint32
+	Asks         uint32         // 72: how many RequestDesc of questions to others follow them; not looked at where ABIMinor is 0 or 1
+	_            [5]uint32
 }
 
 // PortDesc describes a signal or a slot.
@@ -177,7 +179,7 @@ type Identity struct {
 	_           [4]uint32
 }
 
-// RequestDesc describes a request that the component answers.
+// RequestDesc describes a request that the component answers, or a question that it asks others.
 type RequestDesc struct {
 	_ structs.HostLayout
 
@@ -196,4 +198,21 @@ type RequestCall struct {
 	ArgsAt  uint32 // 8: offset of the arguments from the record's first byte: a JSON object, which fits the description
 	ArgsLen uint32 // 12
 	_       [4]uint32
+}
+
+// AnswerCall begins the argument of rl_answer. Places are offsets from the record's first byte; texts are UTF-8.
+type AnswerCall struct {
+	_ structs.HostLayout
+
+	Size     uint32      // 0: of this record: AnswerCallBytes
+	Question uint32      // 4: the number that rl_component.ask has returned
+	Ask      uint32      // 8: index in the manifest
+	Fault    AnswerFault // 12: 0 = there is an answer
+	TextAt   uint32      // 16: the answer, a JSON value; after a fault its text
+	TextLen  uint32      // 20
+	TypeAt   uint32      // 24: the type of an error of the other component, such as ValueError
+	TypeLen  uint32      // 28
+	PlaceAt  uint32      // 32: where it happened, such as coach.py:12
+	PlaceLen uint32      // 36
+	_        [6]uint32
 }

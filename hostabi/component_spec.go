@@ -7,7 +7,7 @@ import (
 )
 
 // ComponentABI is the version of the component ABI that this host speaks.
-var ComponentABI = Version{Major: 1, Minor: 1}
+var ComponentABI = Version{Major: 1, Minor: 2}
 
 // Limits on a component's description.
 const (
@@ -28,6 +28,7 @@ type Manifest struct {
 	Signals, Slots []ManifestPort
 	Columns        []ManifestColumn
 	Requests       []Request // without the docs of arguments
+	Asks           []Request // questions to other components, likewise
 }
 
 // ManifestPort is a signal or a slot.
@@ -51,7 +52,7 @@ func (m *Manifest) Describe() []byte {
 	name, version, _ := strings.Cut(m.Name, "@")
 	head := ComponentSpec{Size: ComponentSpecBytes, ABIMajor: ComponentABI.Major, ABIMinor: ComponentABI.Minor, PortBytes: PortBytes,
 		ColumnBytes: ColumnDescBytes, MessageBytes: ComponentMessageBytes, BindingBytes: ColumnBindingBytes, Signals: uint32(len(m.Signals)),
-		Slots: uint32(len(m.Slots)), Columns: uint32(len(m.Columns)), Flags: m.Flags, Requests: uint32(len(m.Requests)), RequestBytes: RequestDescBytes,
+		Slots: uint32(len(m.Slots)), Columns: uint32(len(m.Columns)), Flags: m.Flags, Requests: uint32(len(m.Requests)), RequestBytes: RequestDescBytes, Asks: uint32(len(m.Asks)),
 		Name: w.text(name), Version: w.text(version), Doc: w.text(m.Doc), Licence: w.text(m.Licence)}
 	for _, p := range slices.Concat(m.Signals, m.Slots) {
 		w.put(PortDesc{Name: w.text(p.Name), Payload: w.text(p.Payload), Doc: w.text(p.Doc), Flags: p.Flags, Schema: p.Schema})
@@ -59,8 +60,7 @@ func (m *Manifest) Describe() []byte {
 	for _, c := range m.Columns {
 		w.put(ColumnDesc{Slot: uint32(c.Slot), Name: w.text(c.Name), Flags: c.Flags, DType: c.DType})
 	}
-	for i := range m.Requests {
-		r := &m.Requests[i]
+	for _, r := range slices.Concat(m.Requests, m.Asks) {
 		w.put(RequestDesc{Name: w.text(r.Name), Doc: w.text(r.Doc), Args: w.text(r.argsText())})
 	}
 	head.StringsAt, head.StringsLen = uint32(ComponentSpecBytes+len(w.records)), uint32(len(w.strings))

@@ -33,6 +33,8 @@ func TestLayout_Sizes(t *testing.T) {
 		{"Identity", unsafe.Sizeof(Identity{}), IdentityBytes},
 		{"RequestDesc", unsafe.Sizeof(RequestDesc{}), RequestDescBytes},
 		{"RequestCall", unsafe.Sizeof(RequestCall{}), RequestCallBytes},
+		{"AnswerCall", unsafe.Sizeof(AnswerCall{}), AnswerCallBytes},
+		{"AnswerCall.PlaceAt", unsafe.Offsetof(AnswerCall{}.PlaceAt), 32},
 		{"RingHeader", unsafe.Sizeof(RingHeader{}), RingHeaderBytes},
 		{"RingHeader.Tail", unsafe.Offsetof(RingHeader{}.Tail), 128},
 		{"RingHeader.NotEmpty", unsafe.Offsetof(RingHeader{}.NotEmpty), 384},

@@ -35,7 +35,7 @@ type RequestType string
 // Types of arguments.
 const (
 	RequestBool    RequestType = "bool"
-	RequestInteger RequestType = "integer" // also 3.0
+	RequestInteger RequestType = "integer" // written without a point and an exponent: 3, and neither 3.0 nor 3e0
 	RequestNumber  RequestType = "number"
 	RequestText    RequestType = "text"
 	RequestList    RequestType = "list"

@@ -83,6 +83,15 @@ func (t *Tensor) Bounds(i int) (low, high float32) {
 	return low, high
 }
 
+// Limits returns the least and the greatest value of element i: the bounds of a Box, or the first and the last choice.
+func (t *Tensor) Limits(i int) (low, high float64) {
+	if t.Discrete() {
+		return float64(t.Start), float64(int(t.Start) + t.Count(i) - 1)
+	}
+	l, h := t.Bounds(i)
+	return float64(l), float64(h)
+}
+
 // Space returns the tensor's space in Gymnasium's words, such as Discrete(2) or Box[4]; an element type follows if it is
 // not the usual one. For an info it is the way from an episode's figures to one, such as mean[3].
 func (t *Tensor) Space() string {

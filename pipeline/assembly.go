@@ -41,6 +41,7 @@ type instance struct {
 	of        *graph.Component // that it was made for
 	host      *component.Host
 	loop      *loops.Loop
+	hostOf    func(name string) string // where it is away, the host that has the instance of that name, "" for none; nil: it runs here
 	envs      int                      // environments that it has
 	handed    atomic.Uint64            // env steps in the trajectories that it and its predecessors have handed over
 	joining   atomic.Pointer[assembly] // the assembly that it will run in; nil once that runs

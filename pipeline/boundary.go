@@ -80,14 +80,15 @@ func (p *Pipeline) boundary(learner *instance) {
 }
 
 // waitAtBoundary keeps a synchronous run at its last boundary while a change that is under way gives up, and makes the boundary then.
-// Learners and components with environments take no messages meanwhile, but for half the grace at most, because the change may need them to.
+// Learners, components with environments and components that answer their requests take no messages meanwhile: else the next blocks' first actions
+// would be on their way, which a saved state does not have. They do after half the grace, because the change may need them to.
 func (p *Pipeline) waitAtBoundary(learner *instance) {
 	if p.ending.standing.Swap(true) {
 		return
 	}
 	var paused []*loop.Receiver
 	for _, x := range p.running.instancesAlive() {
-		if x == learner || x.envs > 0 || learns(&x.of.Manifest) {
+		if x == learner || x.envs > 0 || learns(&x.of.Manifest) || answers(&x.of.Manifest) {
 			x.host.Receiver.Pause()
 			paused = append(paused, x.host.Receiver)
 		}
@@ -108,11 +109,23 @@ func (p *Pipeline) waitAtBoundary(learner *instance) {
 		x.loop.Own.Control(func(*hostabi.Message) {
 			defer goOn()
 			p.ending.standing.Store(false)
-			if late == nil {
+			if late == nil && !p.running.now().acted() {
 				p.boundary(x)
-			}
+			} // else the next one is the last
 		}, hostabi.Message{})
 	}()
+}
+
+// acted reports whether answers are on their way to components with environments, because what answers them was replaced: such components
+// cannot be saved.
+func (a *assembly) acted() bool {
+	for i := range a.members {
+		m := &a.members[i]
+		if m.envs > 0 && m.answersQueued() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // inPlaceOf returns the instance that runs where another one has run.
@@ -226,9 +239,11 @@ func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *inst
 // errWithin is why the state of a paused synchronous run is not exact.
 var errWithin = errors.New("paused within a dataset: resume the run and save it then, for all of it")
 
-// betweenDatasets reports whether nothing is under way that a synchronous run has yet to learn from.
+// betweenDatasets reports whether nothing is under way that a synchronous run has yet to learn from, as far as that is for this host to say.
 func (p *Pipeline) betweenDatasets() bool {
-	return !p.running.now().run.Synchronous || p.Steps().UnderWay == 0 && !p.round.waiting()
+	a := p.running.now()
+	elsewhere := slices.ContainsFunc(a.learners(), func(m *member) bool { return m.still() })
+	return !a.run.Synchronous || elsewhere || p.Steps().UnderWay == 0 && !p.round.waiting()
 }
 
 // saveAtRest calls fn for a paused run, on the loop of its leading learner.

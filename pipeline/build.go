@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/fit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
 )
@@ -26,6 +27,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p.running.left = maps.Clone(o.Left)
 	p.running.log, p.running.arenas, p.running.stats, p.running.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop, p.steps.stop = p.Stop, p.Stop
+	p.steps.elsewhere = o.Elsewhere
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
 	p.round.running, p.running.ledger = &p.running, newLedger(p.running.policies)
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
@@ -53,10 +55,17 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	if a.Set, p.warnings, err = load(ctx, g, p.options.Parts, &p.envCache); err != nil {
 		return err
 	}
+	if p.options.FreeDisk > 0 {
+		p.warnings = append(p.warnings, filesTooLarge(g, fit.Of(g, a.Plugins(), a.Policies).Disk(fit.Rates{}), p.options.FreeDisk)...)
+	}
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {
-			x, err := p.add(a, of, index, placement{first: a.envs(), published: p.running.publishedOf(of)})
+			first, known := p.options.First[of.InstanceName(index)]
+			if !known {
+				first = a.envs()
+			}
+			x, err := p.add(a, of, index, placement{first: first, begun: p.options.Begun, task: p.options.Task, published: p.running.publishedOf(of)})
 			if err != nil {
 				return err
 			}
@@ -80,7 +89,11 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 		x.joining.Store(nil)
 	}
 	p.running.place(a)
-	return a.connect()
+	if err := a.connect(); err != nil {
+		return err
+	}
+	a.tell(p.options.Elsewhere)
+	return nil
 }
 
 // add makes one instance for an assembly, on its loop.
@@ -94,7 +107,8 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	x := &instance{run: &p.running, component: made, of: of, envs: of.Flow.Envs}
+	host, made := p.options.stand(of, index, made)
+	x := &instance{run: &p.running, component: made, of: of, envs: of.Flow.Envs, hostOf: host}
 	x.joining.Store(a)
 	x.live.watches, x.live.task, x.live.env = at.watches, at.task, a.Envs[of.Env]
 	x.host = p.hostOf(x, of, index, at)
@@ -112,7 +126,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.running.again, Task: at.task, Inherited: at.inherited,
 			Abrupt: at.abrupt, Published: at.published},
 		Run: x.view().run, Arenas: p.running.arenas, Stats: p.running.stats,
-		Log: p.running.log.With("component", at.name),
+		Log: p.running.log.With("component", at.name), Trace: p.options.Trace,
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
 		Stored:   func(name string) (component.State, error) { return p.options.stored(x.view(), name) },
 		PolicyOf: p.running.policyOf, ActsIn: func(policy string) int { return p.running.now().actsIn(policy) },
@@ -123,10 +137,16 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 			x.live.asked(signal, n)
 			return n
 		},
-		SoA:    func() (soa, known bool) { return p.running.soa(of.Name) },
+		SoA: func() (soa, known bool) {
+			if soa, known = p.running.soa(of.Name); !known {
+				soa, known = p.options.SoA[of.Name]
+			}
+			return soa, known
+		},
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell, Made: p.making.add,
+		Loaded: p.envCache.Describe,
 		Takes: func(port component.Port) func(m *hostabi.Message) {
 			return x.takes(p, &port)
 		},

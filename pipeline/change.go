@@ -38,10 +38,31 @@ func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionO
 	return t, nil
 }
 
+// GoBack changes a running pipeline to a graph that ran before, environments at their next step. It is no error if that runs already, or if
+// the run ends.
+func GoBack(ctx context.Context, p *Pipeline, before *graph.Graph) error {
+	t, err := p.Prepare(ctx, before, TransitionOptions{At: component.AtStep})
+	if err == nil {
+		_, err = t.Commit(ctx)
+	}
+	if err == nil {
+		t.Settle()
+	}
+	if errors.Is(err, ErrNothing) || errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
+}
+
 func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 	plan, err := planOf(t.before, next)
 	if err != nil {
 		return err
+	}
+	if elsewhere := t.p.options.Elsewhere; elsewhere != nil {
+		if err := elsewhere.Prepare(next); err != nil {
+			return err
+		}
 	}
 	t.state.know(func() { t.plan = plan })
 	loaded, err := t.p.nextAssembly(ctx, t.before, next)
@@ -79,6 +100,9 @@ func (t *Transition) Plugin(env string) env.Plugin {
 	}
 	return v.Plugin
 }
+
+// Loaded returns what an environment was loaded from, for a recording; see component.Host.Loaded.
+func (t *Transition) Loaded(p env.Plugin) []byte { return t.p.envCache.Describe(p) }
 
 // Commit makes the change and returns when it is complete. On an error nothing has changed, and the transition
 // is closed: a *ChangeError, ErrEnded, or the cause of ctx's end.
@@ -208,6 +232,9 @@ func (t *Transition) install(o *Outcome) {
 		s.x.live.went(s)
 	}
 	p.running.state.Store(t.next)
+	if t.options.Made != nil {
+		t.options.Made()
+	}
 	p.running.place(t.next)
 	p.still.excuse()
 	p.taps.follow(t.next)
@@ -233,6 +260,8 @@ func (t *Transition) install(o *Outcome) {
 	t.finish(o)
 	t.undo = nil
 	ends := t.state.complete()
+	t.next.tell(p.options.Elsewhere)
+	t.leaveElsewhere()
 	p.changes.finish(t)
 	if t.options.Probation {
 		t.tell()
@@ -340,8 +369,24 @@ func (t *Transition) release() error {
 			errs = append(errs, t.retire(s.old.instance, s.new))
 		}
 	}
+	t.leaveElsewhere()
 	t.p.changes.finish(t)
 	return errors.Join(append(errs, t.p.collect())...)
+}
+
+// leaveElsewhere tells Elsewhere that the change is over.
+func (t *Transition) leaveElsewhere() {
+	if elsewhere := t.p.options.Elsewhere; elsewhere != nil {
+		elsewhere.Release()
+	}
+}
+
+// TakeBack makes the environments of a committed change on probation be the previous ones again, as the fault of a new one does. Then it is for the
+// caller to return to the previous graph, by another Prepare and Commit.
+func (t *Transition) TakeBack() {
+	for _, s := range t.envs {
+		s.x.loop.Do(s.cancel)
+	}
 }
 
 // retire ends an instance of the run; see running.

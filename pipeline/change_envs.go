@@ -27,23 +27,25 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 		if !ok || runner.EnvName() != m.of.Env {
 			continue
 		}
-		if err := t.prepareEnv(m, runner, to); err != nil {
+		if err := t.prepareEnv(ctx, m, runner, to); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loading.Env) error {
+func (t *Transition) prepareEnv(ctx context.Context, m member, runner component.EnvRunner, to *loading.Env) error {
 	s := &envChange{t: t, x: m, from: m.live.runs(), to: to, fromTrial: !m.live.runsAll(m.live.runs()), went: make(chan component.EnvsWent, 1)}
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
-		Plugin: to.Plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
+		Number: t.options.Number, Plugin: to.Plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
 		Probation: true, OnFault: func(fault error) bool { return t.state.onFault(m.name, fault) },
 		Went: func(w component.EnvsWent) { s.went <- w }, RolledBack: s.rolledBack,
 	}
+	ctx, cancel := context.WithTimeout(ctx, t.options.Deadline)
+	defer cancel()
 	var err error
-	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
+	if s.prepared, err = runner.PrepareEnvs(ctx, c); err != nil {
 		return envError(m.name, err)
 	}
 	m.live.open(to)
@@ -54,6 +56,9 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loadin
 // tasks returns the tasks of the next environments' episodes, and of the previous ones if they come back: both newer
 // than all that run.
 func (t *Transition) tasks() (next, back uint16) {
+	if t.options.Tasks != nil {
+		return t.options.Tasks[0], t.options.Tasks[1]
+	}
 	now := t.before.task()
 	back = (now + 2) % trajectory.TrialTask
 	switch {

@@ -44,6 +44,10 @@ func envError(name string, err error) error {
 	if errors.As(err, &spaces) {
 		return spacesError(spaces)
 	}
+	var refused *ChangeError
+	if errors.As(err, &refused) {
+		return &ChangeError{Code: refused.Code, Reason: fmt.Sprintf("%s: %v", name, err), Help: refused.Help, Err: err}
+	}
 	return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", name, err), Err: err}
 }
 

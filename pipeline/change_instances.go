@@ -212,7 +212,7 @@ func (p *plan) needEnvs(next *assembly) {
 		if to == nil || s.old.live.runs() == to {
 			continue
 		}
-		if _, ok := s.old.component.(component.EnvRunner); !ok {
+		if _, ok := s.old.component.(component.EnvRunner); !ok && !s.old.still() {
 			s.because("other environments")
 		}
 	}
@@ -288,6 +288,11 @@ func (m *member) waitsFor() (n int) {
 	for _, o := range m.owed() {
 		n += max(1, len(strings.Fields(o.Policies)))
 	}
+	return n - m.answersQueued()
+}
+
+// answersQueued returns how many answers wait to be taken by an instance.
+func (m *member) answersQueued() (n int) {
 	for _, port := range m.of.Manifest.Slots {
 		if !component.PayloadOf(port.Payload).Answers {
 			continue
@@ -298,7 +303,7 @@ func (m *member) waitsFor() (n int) {
 		}
 		for _, c := range slot.Connections() {
 			stats := c.Stats()
-			n -= stats.Queued + stats.Parked
+			n += stats.Queued + stats.Parked
 		}
 	}
 	return n

@@ -101,6 +101,7 @@ func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 		}
 		p.ended = append(p.ended, m)
 	}
+	p.planElsewhere(next)
 	p.planWires(before, next)
 	return p, nil
 }
@@ -134,7 +135,8 @@ func sameRun(a, b *graph.Graph) error {
 	}
 	for _, err := range []error{
 		fixed("run.name", a.Run.Name, b.Run.Name), fixed("run.seed", a.Run.Seed, b.Run.Seed),
-		fixed("run.dir", a.Run.Dir, b.Run.Dir), fixed("train.mode", a.Mode(), b.Mode()),
+		fixed("run.dir", a.Run.Dir, b.Run.Dir), fixed("run.record", a.Run.Record, b.Run.Record),
+		fixed("run.traces", a.Run.Traces, b.Run.Traces), fixed("train.mode", a.Mode(), b.Mode()),
 	} {
 		if err != nil {
 			return err

@@ -158,7 +158,7 @@ func (a *duelist) Stop() error {
 }
 
 func (a *duelist) EnvName() string { return a.c.Env }
-func (a *duelist) PrepareEnvs(component.EnvChange) (component.PreparedEnvs, error) {
+func (a *duelist) PrepareEnvs(context.Context, component.EnvChange) (component.PreparedEnvs, error) {
 	return nil, component.ErrChanging
 }
 

@@ -182,7 +182,7 @@ func (p *player) goOver(x *playerChange) {
 
 func (p *player) EnvName() string { return p.c.Env }
 
-func (p *player) PrepareEnvs(c component.EnvChange) (component.PreparedEnvs, error) {
+func (p *player) PrepareEnvs(_ context.Context, c component.EnvChange) (component.PreparedEnvs, error) {
 	if p.s.prepare != nil {
 		if err := p.s.prepare(c); err != nil {
 			return nil, err

@@ -19,7 +19,8 @@ func TestTransition_EnvironmentsGoOver(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
 	r.await(10)
-	x := r.prepare(TransitionOptions{Probation: true}, `env.game.use=game@2`)
+	made := 0
+	x := r.prepare(TransitionOptions{Probation: true, Made: func() { made++ }}, `env.game.use=game@2`)
 	if x.Plugin("game") == nil || x.Plugin("other") != nil {
 		t.Error("Plugin does not tell the new one")
 	}
@@ -32,6 +33,9 @@ func TestTransition_EnvironmentsGoOver(t *testing.T) {
 	}
 	if o.Envs != 8 || len(o.PauseNS) != 2 || o.EnvStep == 0 || r.Graph().Env("game").Table.Use != "game@2" {
 		t.Errorf("Outcome %+v, graph's env %q", o, r.Graph().Env("game").Table.Use)
+	}
+	if made != 1 {
+		t.Errorf("Made was called %d times", made)
 	}
 	r.await(10)
 	x.Settle()

@@ -17,6 +17,7 @@ func (t *Transition) takeBack() error {
 	if len(t.undone) > 0 || len(t.relinked) > 0 {
 		again := t.restored()
 		t.p.running.state.Store(again)
+		again.tell(t.p.options.Elsewhere)
 		t.p.running.place(again)
 		t.p.taps.follow(again) // new taps listen to instances that have ended
 	}

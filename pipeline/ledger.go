@@ -38,6 +38,7 @@ const (
 	reasonCut        = "cut"         // the run ended within the dataset
 	reasonWire       = "wire"        // a wire's overflow policy, or no wire
 	reasonNotLearned = "not_learned" // the policy has no learner
+	reasonHost       = "host"        // a host that was lost
 	reasonComponent  = "component."
 )
 

@@ -13,16 +13,38 @@ import (
 )
 
 // Check loads every environment, makes every policy, checks whether they fit together and releases them. It reports as Build does:
-// Problems for errors in the file, and warnings; and the memory of the arenas. Runs and files that policies take their weights from
+// Problems for errors in the file, and warnings; and what it will take. Runs and files that policies take their weights from
 // must be there. A resumed run does not need them: its own state has the weights.
-func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (needs []fit.Need, warnings graph.Problems, err error) {
+func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (f Forecast, warnings graph.Problems, err error) {
 	var cache loading.Cache
 	set, warnings, err := load(ctx, g, parts, &cache)
 	if err == nil {
 		err = checkStored(g)
 	}
-	needs = fit.Of(g, set.Plugins(), set.Policies).Forecast()
-	return needs, slices.Concat(warnings, g.Computable(parts, graph.CodeNoDevice), g.Placed(graph.CodeNoPlace)), errors.Join(err, cache.Close())
+	loaded := fit.Of(g, set.Plugins(), set.Policies)
+	f = Forecast{Memory: loaded.Forecast(), Disk: loaded.Disk, graph: g}
+	return f, slices.Concat(warnings, g.Computable(parts, graph.CodeNoDevice), g.Placed(graph.CodeNoPlace)), errors.Join(err, cache.Close())
+}
+
+// Forecast is what a pipeline will take.
+type Forecast struct {
+	Memory []fit.Need                 // that is shared, the largest first
+	Disk   func(r fit.Rates) fit.Disk // by how fast it writes
+
+	graph *graph.Graph
+}
+
+// TooLarge returns a warning where the files take more than there is room for at the run's folder; 0: nobody knows.
+func (f *Forecast) TooLarge(d fit.Disk, free int64) graph.Problems {
+	return filesTooLarge(f.graph, d, free)
+}
+
+func filesTooLarge(g *graph.Graph, d fit.Disk, free int64) graph.Problems {
+	c := &graph.Report{File: g.File}
+	if free > 0 {
+		d.Check(free, g.Run.Dir, c)
+	}
+	return c.Sorted()
 }
 
 // load loads what a graph names, and then checks whether all of it fits together.

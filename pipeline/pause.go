@@ -48,9 +48,11 @@ func (s *pauses) wish(list []member, paused bool) {
 		s.wished, s.pausing = map[instanceKey]bool{}, map[*instance]*pausing{}
 	}
 	for _, m := range list {
-		if paused {
+		switch {
+		case m.still(): // it would keep back what others have for its host
+		case paused:
 			s.wished[instanceKey{m.of.Name, m.index}] = true
-		} else {
+		default:
 			delete(s.wished, instanceKey{m.of.Name, m.index})
 		}
 	}
@@ -301,7 +303,7 @@ func (s *pauses) keepStill() bool {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	for i := range members {
-		if r := s.pausing[members[i].instance]; r == nil || !r.reached {
+		if r := s.pausing[members[i].instance]; (r == nil || !r.reached) && !members[i].still() {
 			return false
 		}
 	}

@@ -93,7 +93,7 @@ func TestRequest_AComponentAsksAnother(t *testing.T) {
 		{"a[0]", `{"ask": "add", "args": {"n": 3}}`, `a[0] running "oracle[0]+3"`},
 		{"a[1]", `{"ask": "add", "args": {"n": 4}}`, `a[1] running "oracle[1]+4"`},
 		{"b", `{"ask": "add", "args": {"n": -4}}`, `b running E122 -4 is too few`},
-		{"b", `{"ask": "add", "args": {"n": 1.5}}`, `b running E121 the argument n is 1.5, want a whole number`},
+		{"b", `{"ask": "add", "args": {"n": 1.5}}`, `b running E121 the argument n is 1.5, want a whole number such as 3`},
 		{"b", `{"ask": "later"}`, `b running "from elsewhere"`},
 		{"b", `{"ask": "later", "times": 256}`, `b running "from elsewhere"`},
 		{"b", `{"ask": "nothing"}`, `b running E122 component b: its manifest asks no "nothing"`},

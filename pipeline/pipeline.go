@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/tape"
+	"github.com/rlhost/rlhost/core/trace"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/loops"
@@ -41,6 +43,22 @@ type BuildOptions struct {
 	// Made is told how many environments have been made, of how many, while Build makes them and that takes long; nil does not listen. Any
 	// goroutine.
 	Made func(made, envs int)
+	// Elsewhere has the instances that run on other hosts; nil: all run here.
+	Elsewhere Elsewhere
+	// Task is that of the environments' episodes. First has the index of the first environment of an instance, of the run's; nil: they follow one
+	// another.
+	Task  uint16
+	First map[string]int
+	// SoA is the layout of the blocks of components that run on other hosts; see component.Host.
+	SoA map[string]bool
+	// Tape records what the environments are given; nil: nothing does.
+	Tape *tape.Ring
+	// Begun numbers the instances; see component.Succession. It grows where a host builds the pipeline again.
+	Begun int
+	// Trace follows datasets; nil follows none.
+	Trace *trace.Tracer
+	// FreeDisk is how many bytes there is room for at the run's folder: Warnings says where the files may take more. 0: nobody knows.
+	FreeDisk int64
 	// Grace is how long an ending run may continue to reach a boundary before it is cut; 0 means 1.5 s.
 	Grace time.Duration
 }
@@ -74,7 +92,7 @@ type Pipeline struct {
 // runOf returns the component.Run that all components share.
 func (o *BuildOptions) runOf(g *graph.Graph) *component.Run {
 	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Policy: o.Policy, Dir: o.RunDir, Synchronous: g.Synchronous,
-		Resumes: o.Resumes, Stop: g.Run.Stop}
+		Resumes: o.Resumes, Stop: g.Run.Stop, Tape: o.Tape}
 }
 
 // Close releases the plugins, which Run has left. Without a Run it releases everything. A prepared change is

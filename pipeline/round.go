@@ -17,6 +17,11 @@ func learns(m *component.Manifest) bool {
 	return slices.ContainsFunc(m.Slots, func(port component.Port) bool { return component.PayloadOf(port.Payload).Learned })
 }
 
+// answers reports whether a component answers requests of components with environments.
+func answers(m *component.Manifest) bool {
+	return slices.ContainsFunc(m.Signals, func(port component.Port) bool { return component.PayloadOf(port.Payload).Answers })
+}
+
 // publishes reports whether a component publishes versions of a policy, learned or stored.
 func (m *member) publishes() bool {
 	return slices.ContainsFunc(m.of.Manifest.Signals, func(port component.Port) bool { return component.PayloadOf(port.Payload).Publishes })

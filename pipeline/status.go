@@ -14,7 +14,10 @@ import (
 const runtimeWasm = "wasm"
 
 // where the parts of a run are, for status.
-const hostLocal = "local"
+const (
+	hostLocal = "local"
+	hostNone  = "none" // has an instance that waits for another machine
+)
 
 // statusSnapshot is a run at one moment: its instances are an assembly's members, in their order.
 type statusSnapshot struct {
@@ -77,6 +80,10 @@ func (s *statusSnapshot) describe(i int) control.ComponentStatus {
 		d.Host = fmt.Sprintf("pid %d", x.Process.PID)
 	case x.Process.State != "":
 		d.Host = "process"
+	case m.away():
+		if d.Host = m.hostOf(m.name); d.Host == "" {
+			d.Host, d.State = hostNone, control.Lost
+		}
 	}
 	if x.State != control.Paused { // whose rate is a previous one
 		d.Rate = x.PerSecond

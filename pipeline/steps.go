@@ -17,8 +17,9 @@ import (
 // stepCounter counts the env steps of a run; see Pipeline.Steps.
 type stepCounter struct {
 	*running
-	stop func(component.StopReason)         // Pipeline.Stop
-	last atomic.Pointer[control.StepCounts] // at the end of the run
+	elsewhere Elsewhere                          // or nil
+	stop      func(component.StopReason)         // Pipeline.Stop
+	last      atomic.Pointer[control.StepCounts] // at the end of the run
 }
 
 // Counters of env steps that never were in a trajectory that was handed over, each kept where it happens.
@@ -37,7 +38,11 @@ func (c *stepCounter) read() control.StepCounts {
 func (c *stepCounter) readOnce() control.StepCounts {
 	faulty, swapped, cut := c.stats.Counter(stepsFaulty).Value(), c.stats.Counter(stepsSwapped).Value(), c.stats.Counter(component.CounterCutEnvs).Value()
 	r := c.ledger.read()
-	s := control.StepCounts{Made: r.made + faulty + swapped + cut, Trained: r.settled[trajectory.Trained], UnderWay: r.underWay, Reasons: r.dropped}
+	elsewhere := uint64(0)
+	if c.elsewhere != nil {
+		elsewhere = c.elsewhere.LostSteps()
+	}
+	s := control.StepCounts{Made: r.made + faulty + swapped + cut + elsewhere, Trained: r.settled[trajectory.Trained], UnderWay: r.underWay, Reasons: r.dropped}
 	add := func(why string, n uint64) {
 		if n > 0 {
 			s.Reasons[why] = n
@@ -45,6 +50,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	}
 	add(reasonFault, faulty)
 	add(reasonSwap, swapped)
+	add(reasonHost, elsewhere)
 	add(reasonTooOld, r.settled[trajectory.TooOld])
 	add(reasonCut, cut+r.settled[trajectory.Cut])
 	for _, n := range s.Reasons {
@@ -104,7 +110,7 @@ func (c *stepCounter) sends(x *instance, place int, signal *bus.Signal) {
 		}
 		defer lease.Release() // this lease has no other user
 		n, err := c.ledger.send(x.host.ID, place, c.of(m.Handle), tr, m.Handle)
-		if remote {
+		if remote || x.away() { // whose steps nobody here counts
 			c.stats.Counter(component.CounterMade).Add(uint64(n))
 		}
 		x.handed.Add(uint64(n))

@@ -14,18 +14,23 @@ import (
 
 // TransitionOptions configure a change.
 type TransitionOptions struct {
-	At component.Boundary // of environments
+	Number uint64             // of the change in the run's events, for recordings; 0 where it has none
+	At     component.Boundary // of environments
 	// KeepState keeps the running episodes of environments where both versions can.
 	KeepState bool
 	// TrialEnvs is how many environments of each component change; 0 means all. See component.EnvChange.
 	TrialEnvs int
 	// Probation keeps the previous version ready until Settle, and handles failures of the new one.
 	Probation bool
+	// Made is called by Commit as soon as the change is complete: boundaries from then on have all of it. nil if nobody asks.
+	Made func()
 	// RolledBack is called once, on a separate goroutine, when a new version has failed during its probation:
 	// environments are back at the previous version then, a component is held until the pipeline returns to the previous
 	// graph, by another Prepare and Commit. The rest of the run continues.
 	RolledBack func(component string, fault error)
-	// Deadline is how long Commit waits for each boundary; 0 means a minute.
+	// Tasks are the tasks of the next environments' episodes, and of the previous ones' where they come back; nil: the ones that follow.
+	Tasks *[2]uint16
+	// Deadline is how long Prepare waits for environments on another host, and Commit for each boundary; 0 means a minute.
 	Deadline time.Duration
 	// Force is how long an instance may take to pause before it is removed as if it had failed: its unfinished work is lost, and
 	// Outcome.Notes count it. A learner is never removed so, because its learning would be lost. 0 is never.
@@ -132,9 +137,7 @@ func (t *Transition) tell() {
 	t.state.told = true
 	go func() {
 		defer leave()
-		for _, s := range t.envs {
-			s.x.loop.Do(s.cancel)
-		}
+		t.TakeBack()
 		if t.options.RolledBack != nil {
 			t.options.RolledBack(name, fault)
 		}

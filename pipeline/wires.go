@@ -85,7 +85,7 @@ func pairsOf(w *graph.Wire, members []member) []pairing {
 			continue
 		}
 		for _, to := range members {
-			if to.of.Name == w.To && (!w.Paired || from.index == to.index) {
+			if to.of.Name == w.To && (!w.Paired || from.index == to.index) && !apart(w, from.instance, to.instance) {
 				list = append(list, pairing{from: from.instance, to: to.instance, share: shareOf(w, &from, &to)})
 			}
 		}

@@ -12,7 +12,7 @@ type Element interface {
 
 // Env is one environment. The slices are valid during the call only. An environment that also implements
 // encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded. With Masker it has an action mask
-// if its action is discrete, and with fmt.Stringer it can be rendered as text. For several agents, see Spec.Agents,
+// if its action is discrete, with fmt.Stringer it shows itself as text, and with Drawer in colours. For several agents, see Spec.Agents,
 // action and obs have consecutive rows, one for each.
 type Env[A Action, O Element] interface {
 	// Reset starts an episode and writes its first observation. rng is the environment's own stream.

@@ -131,22 +131,24 @@ const (
 
 // Spec describes an environment.
 type Spec struct {
-	Name         string // name@version
-	Action, Obs  Space
-	Observations []Space  // of a DictEnv or CompositeEnv, in the place of Obs
-	Actions      []Space  // of a CompositeEnv, in the place of Action
-	Figures      []Figure // of an environment that is a Teller, or of a Batch
-	Args         []Arg    // arguments; if there are any the host refuses others, and values that they do not take
-	Params       Space    // of a ParamTaker, or of a BatchParamTaker: a vector; without a shape there are none
-	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
-	Agents       int      // with the same spaces and one row each; 0 = 1. Figures are the environment's; there is no discount
-	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none
-	MaxEnvs      int      // most environments in one batch, 0 = no limit
-	StateVersion uint32   // of saved environments: raise it when their format changes
-	AgentNames   []string // of each agent; nil where they have none
-	ResetInfos   []string // names of numbers of an episode that begins, of a ResetTeller
-	DT           float32  // seconds of simulated time in a step, 0 = not said
-	PreferSoA    bool     // faster with one array per element than with one row per environment
+	Name                        string // name@version
+	Action, Obs                 Space
+	Observations                []Space  // of a DictEnv or CompositeEnv, in the place of Obs
+	Actions                     []Space  // of a CompositeEnv, in the place of Action
+	Figures                     []Figure // of an environment that is a Teller, or of a Batch
+	Args                        []Arg    // arguments; if there are any the host refuses others, and values that they do not take
+	Params                      Space    // of a ParamTaker, or of a BatchParamTaker: a vector; without a shape there are none
+	Discount                    bool     // the environment's own, in Result, takes the place of the learner's gamma
+	Agents                      int      // with the same spaces and one row each; 0 = 1. Figures are the environment's; there is no discount
+	EpisodeLimit                int      // steps after which the environment itself truncates, 0 = none
+	MaxEnvs                     int      // most environments in one batch, 0 = no limit
+	StateVersion                uint32   // of saved environments: raise it when their format changes
+	AgentNames                  []string // of each agent; nil where they have none
+	ResetInfos                  []string // names of numbers of an episode that begins, of a ResetTeller
+	DT                          float32  // seconds of simulated time in a step, 0 = not said
+	PictureWidth, PictureHeight int      // of a Drawer's or BatchDrawer's pictures
+	PictureFPS                  float32  // pictures a second at normal speed, 0 = not said
+	PreferSoA                   bool     // faster with one array per element than with one row per environment
 
 	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It does not act again until the
 	// environment begins its next episode, which it does when all have ended.

@@ -44,7 +44,7 @@ func (c *benchCommand) Run(p *program) error {
 	}
 	var result *bench.Result
 	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts, _ *builtin.Engines) (err error) {
-		o := bench.Options{Parts: parts, Table: c.table(parts), Envs: c.Envs, Horizon: c.Horizon, Time: time.Duration(c.Seconds * float64(time.Second))}
+		o := bench.Options{Parts: parts, Table: c.table(c.Env, parts), Envs: c.Envs, Horizon: c.Horizon, Time: time.Duration(c.Seconds * float64(time.Second))}
 		if strings.HasPrefix(strings.ToLower(plugin.Spec().Name), "cartpole") {
 			o.More = append(o.More, bench.Way{Name: "native Go", Step: nativeCartPole(c.Envs)})
 		}

@@ -93,6 +93,9 @@ func (t *training) observe(e session.Event) {
 		t.startLine(&e)
 	case session.Serving:
 		close(t.serving)
+		if t.command.serves != nil {
+			t.command.serves(t.session.Load().Folder())
+		}
 	case session.Evaluating:
 		t.notice("evaluating %s: %d of %d episodes", e.Policy, e.Played, e.Episodes)
 	case session.Evaluated:

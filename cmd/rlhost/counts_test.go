@@ -291,6 +291,48 @@ func TestCounts_LostLearningIsNotTrained(t *testing.T) {
 	}
 }
 
+// A batcher that is killed has the rest of a block, whose first part has been learned from: datasets of 512 rows are cut out of blocks of 320.
+// That part counts as trained, the rest as dropped, and the next batcher begins with whole blocks.
+func TestCounts_ABatcherThatDiesWithTheRestOfABlock(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("cut.toml", strings.Split(endless("async"), "[plugin.own]")[0]+`
+[component.rollout]
+envs = 20
+splits = 2
+horizon = 32
+[component.batcher]
+runtime = "process"
+dataset_rows = 512
+`)
+	const block = 320
+	j := w.host("cut.toml", "--json")
+	for kill := range uint64(3) {
+		j.goesOn()
+		var held uint64
+		j.until("a batcher at rest has the rest of a block", func(s *control.StatusReply) bool {
+			j.do(control.VerbPause, control.GroupRequest{}, nil)
+			if held = j.status().Steps.UnderWay; held%block != 0 {
+				return true
+			}
+			j.do(control.VerbUnpause, control.GroupRequest{}, nil)
+			return false
+		})
+		before := j.status().Steps
+		j.awaitDeath(j.signalTo("batcher", syscall.SIGKILL))
+		after := j.until("what the batcher had is counted", func(s *control.StatusReply) bool { return s.Steps.UnderWay != held }).Steps
+		if lost := after.Reasons["component.batcher"] - before.Reasons["component.batcher"]; lost != held || after.Trained != before.Trained {
+			t.Errorf("kill %d: %d env steps of the batcher's are dropped and %d learned from, want the %d that it had and none",
+				kill, lost, after.Trained-before.Trained, held)
+		}
+		j.do(control.VerbUnpause, control.GroupRequest{}, nil)
+		j.goesOn()
+		j.addsUp("component.batcher")
+	}
+	j.trainedIsLearned()
+	j.stop()
+}
+
 // killsLearner kills the process of the learner.
 func (j *subject) killsLearner() {
 	j.t.Helper()

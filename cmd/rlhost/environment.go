@@ -23,11 +23,16 @@ import (
 
 // envFlags are shared by commands on a single environment.
 type envFlags struct {
-	Env   string            `arg:"" predictor:"pipeline" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE; check takes a pipeline, too."`
+	Env  string `arg:"" predictor:"pipeline" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE; check takes a pipeline, too."`
+	JSON bool   `name:"json" help:"Print JSON."`
+	loadFlags
+}
+
+// loadFlags say how an environment is loaded that is named on the command line.
+type loadFlags struct {
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, metric or clock. May be repeated."`
 	Data  string            `placeholder:"DIR" help:"Folder that the module may read, as /data."`
-	JSON  bool              `name:"json" help:"Print JSON."`
 
 	Memory  table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module besides blocks, such as 256MiB; default 64MiB."`
 	Runtime string     `enum:"host,process" default:"host" help:"Where the module runs: host, or process for a process of its own."`
@@ -51,19 +56,28 @@ func memoryHelp(err error, smaller string) error {
 // withEnv calls fn with the environment, the table of parts, and the engines that run it.
 func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builtin.Engines) error) error {
 	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
-		plugin, err := parts.Load(context.Background(), "", f.table(parts), ".")
+		plugin, err := f.load(f.Env, parts)
 		if err != nil {
-			return f.loadError(err)
+			return err
 		}
 		return errors.Join(fn(plugin, parts, e), plugin.Close())
 	})
 }
 
+// load loads an environment.
+func (f *loadFlags) load(use string, parts *graph.Parts) (env.Plugin, error) {
+	plugin, err := parts.Load(context.Background(), "", f.table(use, parts), ".")
+	if err != nil {
+		return nil, loadError(use, err)
+	}
+	return plugin, nil
+}
+
 // table is the table of a pipeline file: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
-func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
+func (f *loadFlags) table(use string, parts *graph.Parts) graph.EnvTable {
 	t := graph.EnvTable{Source: env.DefaultSource()}
-	t.Use, t.Args, t.Grants, t.Data, t.Memory, t.Runtime = f.Env, f.Args, f.Grant, f.Data, uint64(f.Memory), f.Runtime
-	if before, rest, ok := graph.SplitUse(f.Env); ok {
+	t.Use, t.Args, t.Grants, t.Data, t.Memory, t.Runtime = use, f.Args, f.Grant, f.Data, uint64(f.Memory), f.Runtime
+	if before, rest, ok := graph.SplitUse(use); ok {
 		if plugin, known := parts.EnvPlugins[before]; known {
 			plugin.Name = before
 			t.Plugin, t.Use, t.Runtime = &plugin, rest, env.InHost
@@ -73,10 +87,10 @@ func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 }
 
 // loadError is pluginError that proposes a built-in environment where a file is missing.
-func (f *envFlags) loadError(err error) error {
+func loadError(use string, err error) error {
 	var bad *table.Error
 	if errors.As(err, &bad) && bad.Code == module.CodeMissing {
-		bad.Help = modules.Likely(f.Env, builtin.Names(), bad.Help)
+		bad.Help = modules.Likely(use, builtin.Names(), bad.Help)
 	}
 	if bad != nil && strings.HasPrefix(bad.Key, "args.") {
 		return fail(exitPlugin, fmt.Errorf("--arg %s: error[%s]: %s\n  help: %s", strings.TrimPrefix(bad.Key, "args."), bad.Code, bad.Reason, bad.Help))

@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/dev"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -21,7 +22,8 @@ import (
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		module.CodeMissing, module.CodeCommand, module.CodeFormat, module.CodeExport, module.CodeImport, module.CodeFeature,
-		module.CodeDescription, module.CodeStart, module.CodeFuture, "E097", "E100", "E051", "E047", "E048", session.CodeExport, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
+		module.CodeDescription, module.CodeStart, module.CodeFuture, "E097", "E100", "E051", "E047", "E048", session.CodeExport, session.CodePage, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
+		codeFolder, codeNotBuilt, codeNoCompiler, dev.CodeBuild, dev.CodeTimeout, dev.CodeNothing, dev.CodeNoBuild, dev.CodeNoFile,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

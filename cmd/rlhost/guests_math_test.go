@@ -64,14 +64,14 @@ func compile(t *testing.T, compiler, source string) (program string, ok bool) {
 	return program, true
 }
 
-// play is how long a program steps itself, and its arguments.
-type play struct {
+// stepping is how long a program steps itself, and its arguments.
+type stepping struct {
 	envs, steps, seed int
 	args              map[string]string
 }
 
 // natively returns the trace that a native build of an environment prints.
-func (p play) natively(t *testing.T, program string) string {
+func (p stepping) natively(t *testing.T, program string) string {
 	t.Helper()
 	args := []string{fmt.Sprintf("envs=%d", p.envs), fmt.Sprintf("steps=%d", p.steps), fmt.Sprintf("seed=%d", p.seed), "trace=yes"}
 	for key, value := range p.args {
@@ -86,7 +86,7 @@ func (p play) natively(t *testing.T, program string) string {
 }
 
 // hosted steps a guest in the host as the native program steps itself, and returns the same trace.
-func (p play) hosted(t *testing.T, r *wasm.Runtime, module string) string {
+func (p stepping) hosted(t *testing.T, r *wasm.Runtime, module string) string {
 	t.Helper()
 	plugin := loadGuest(t, r, module, p.args)
 	b := newGoldenBatch(t, plugin, p.envs)
@@ -145,14 +145,14 @@ func newRuntime(t *testing.T) *wasm.Runtime {
 func TestMath_HasTheSameBitsFromEveryCompiler(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
-	plays := map[string][]play{
+	plays := map[string][]stepping{
 		"acrobot-c/acrobot.c":                             {{envs: 5, steps: 1200, seed: 3}},
 		"mountaincar-c/mountaincar.c":                     {{envs: 5, steps: 1200, seed: 3}},
 		"mountaincarcontinuous-c/mountaincarcontinuous.c": {{envs: 5, steps: 1200, seed: 3}},
 		"pendulum-c/pendulum.c":                           {{envs: 5, steps: 1200, seed: 3}},
 	}
 	for function := range 18 {
-		plays["testdata/math.c"] = append(plays["testdata/math.c"], play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}})
+		plays["testdata/math.c"] = append(plays["testdata/math.c"], stepping{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}})
 	}
 	for source, plays := range plays {
 		t.Run(filepath.Base(source), func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestMath_HasTheSameBitsInOtherLanguages(t *testing.T) {
 	r := newRuntime(t)
 	modules := map[string]string{"Go": buildGo(t, "math"), "Rust": buildRust(t, "math/rust", "math")}
 	for function := range 17 {
-		p := play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
+		p := stepping{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
 		want := p.hosted(t, r, program)
 		for language, module := range modules {
 			if got := p.hosted(t, r, module); got != want {
@@ -221,7 +221,7 @@ func TestLanguages_AssemblyScriptHasTheMathematicsOfC(t *testing.T) {
 	}
 	r := newRuntime(t)
 	for function := range 18 {
-		p := play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
+		p := stepping{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}}
 		if want, got := p.hosted(t, r, own), p.hosted(t, r, module); got != want {
 			t.Errorf("function %d: trace %s, in C %s", function, got, want)
 		}

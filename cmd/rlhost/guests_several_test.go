@@ -133,9 +133,10 @@ func TestGuests_TakeSeveralActions(t *testing.T) {
 	}
 }
 
-// A Dict of observations, found by name, and sines and cosines of rl_math.h are the same in the languages of the table of guests.
+// A Dict of observations, found by name, sines and cosines of rl_math.h, and pictures are the same in the languages of the table of guests.
 func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
 	r := newRuntime(t)
+	drawn := ""
 	for _, name := range []string{"lander", "spaces"} {
 		first, want, state := "", uint64(0), uint64(0)
 		for guest, file := range testkit.Guests(t, name, t.TempDir()) {
@@ -143,6 +144,15 @@ func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
 			for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
 				if got.Verdict != envcheck.OK {
 					t.Errorf("%s: %+v", guest, got)
+				}
+			}
+			if name == "lander" {
+				film := drawnSteps(t, p, guest)
+				if drawn == "" {
+					drawn = film
+				}
+				if film != drawn {
+					t.Errorf("%s draws other pictures than others", guest)
 				}
 			}
 			steps, states := agentsHashes(t, p)
@@ -163,6 +173,45 @@ func TestGuests_OfOneEnvironmentWriteTheSameBits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// drawnSteps returns the pictures of 60 steps of an environment, which follow what happens, in one string. A text says how many steps were made.
+func drawnSteps(t *testing.T, p env.Plugin, guest string) string {
+	t.Helper()
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "drawn", Envs: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Reset(nil, []uint64{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.Env.Spec().Render, (hostabi.Render{Modes: d.Env.Spec().Render.Modes, Width: 60, Height: 40, FPS: 30}); got != want || got.Modes&hostabi.RenderRGB == 0 {
+		t.Fatalf("%s describes its pictures as %+v", guest, got)
+	}
+	seen := map[string]bool{}
+	var film strings.Builder
+	for step := range 60 {
+		d.Draw(func(index int) uint64 { return env.Seed(uint64(step), index) })
+		if _, err := d.Step(); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := d.Env.(env.Renderer).Render(1, hostabi.RenderRGB, 0, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", guest, err)
+		}
+		seen[string(picture)] = true
+		film.Write(picture)
+	}
+	if len(seen) < 10 {
+		t.Errorf("%s: 60 steps give %d pictures", guest, len(seen))
+	}
+	if d.Env.Spec().Render.Modes&hostabi.RenderText != 0 {
+		if text, err := d.Env.(env.Renderer).Render(1, hostabi.RenderText, 0, nil); err != nil || !strings.HasSuffix(string(text), " of 300") {
+			t.Errorf("%s shows %q: %v", guest, text, err)
+		}
+	}
+	return film.String()
 }
 
 // agentsHash is one hash of both agentsHashes.

@@ -126,7 +126,10 @@ func (f *jobFlags) ask(p *program, verb control.Verb, request, reply any, notice
 	defer stop()
 	client, err := f.dial(ctx)
 	if f.run == nil {
-		return err
+		if client = f.elsewhere(ctx); client == nil {
+			return err
+		}
+		err = nil
 	}
 	if err == nil {
 		err = client.Do(ctx, verb, request, reply, notice)
@@ -157,11 +160,23 @@ func (f *jobFlags) dial(ctx context.Context) (client *control.Client, err error)
 	}
 }
 
+// elsewhere connects to a run of another machine that this one has joined, or to a server of that name; nil where there is none.
+func (f *jobFlags) elsewhere(ctx context.Context) *control.Client {
+	if f.Job == "" {
+		return nil
+	}
+	client, err := control.Dial(ctx, control.ServerPath(f.Job))
+	if err != nil {
+		return nil // what is said of a run here says more
+	}
+	return client
+}
+
 // refused turns a job's error into one with its exit code.
 func (f *jobFlags) refused(p *program, err error) error {
 	var e *control.Error
 	if !errors.As(err, &e) {
-		return fmt.Errorf("run %s: %w", f.run.ID(), err)
+		return fmt.Errorf("run %s: %w", f.Job, err)
 	}
 	code := cmp.Or(e.Exit, exitFailed)
 	if e.Exit == 0 && (e.Code == control.CodeNoJob || e.Code == control.CodeUnknown || e.Code == control.CodeBad || e.Code == control.CodeRequest) {

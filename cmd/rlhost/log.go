@@ -16,9 +16,13 @@ import (
 
 // logger returns the log for standard error.
 func (p *program) logger() *slog.Logger {
-	var shown slog.Handler = &console{out: p.err}
+	least := slog.LevelInfo
+	if p.quiet {
+		least = slog.LevelWarn
+	}
+	var shown slog.Handler = &console{out: p.err, least: least}
 	if p.cli.Log == "json" {
-		shown = slog.NewJSONHandler(p.err, nil)
+		shown = slog.NewJSONHandler(p.err, &slog.HandlerOptions{Level: least})
 	}
 	if p.record != nil {
 		return slog.New(slog.NewMultiHandler(shown, p.record))
@@ -55,6 +59,9 @@ func (p *program) tell(level slog.Level, prefix, format string, args ...any) {
 // problems prints the problems of a pipeline.
 func (p *program) problems(list graph.Problems) {
 	for _, x := range list {
+		if p.quiet && x.Code == graph.CodeEndless {
+			continue
+		}
 		if p.cli.Log != "json" {
 			fmt.Fprint(p.err, printable(x.String()))
 			continue
@@ -72,12 +79,13 @@ func (p *program) problems(list graph.Problems) {
 // as key=value, and the remedy on a separate line.
 type console struct {
 	out   io.Writer
+	least slog.Level // that is shown
 	attrs []slog.Attr
 	group string // prefix of keys
 }
 
 // Enabled reports whether a level is shown.
-func (c *console) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (c *console) Enabled(_ context.Context, level slog.Level) bool { return level >= c.least }
 
 // WithGroup returns a handler that puts a name before the keys that follow.
 func (c *console) WithGroup(name string) slog.Handler {

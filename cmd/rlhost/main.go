@@ -24,23 +24,32 @@ type commandLine struct {
 
 	Train  trainCommand   `cmd:"" help:"Train the policy of a pipeline."`
 	Run    runCommand     `cmd:"" help:"Run a pipeline, with a learner or without."`
+	Dev    devCommand     `cmd:"" help:"Train, and bring each save of a source into the running training."`
 	Join   joinCommand    `cmd:"" help:"Make this machine a host of a run."`
 	Sweep  sweepCommand   `cmd:"" help:"Search for the keys with which training goes best."`
 	Eval   results.Eval   `cmd:"" help:"Evaluate a trained policy."`
+	Watch  watchCommand   `cmd:"" help:"Show a policy, or chance, playing an environment."`
+	Play   playCommand    `cmd:"" help:"Play an environment, alone or with a policy."`
+	Replay replayCommand  `cmd:"" help:"Play an episode of a run again, bit for bit."`
 	Runs   results.Runs   `cmd:"" help:"List, show, compare and remove runs."`
 	Plot   results.Plot   `cmd:"" help:"Draw learning curves."`
-	Export results.Export `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
+	Export results.Export `cmd:"" help:"Write a trained policy for NumPy, ONNX, safetensors, WebAssembly or a browser."`
 
 	live
 
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
+	Cluster  clusterCommand  `cmd:"" help:"Runs on several machines."`
 	Fmt      fmtCommand      `cmd:"" help:"Give pipeline files their one layout."`
+	Schema   schemaCommand   `cmd:"" help:"Print the JSON schema of pipeline files, for editors."`
 
+	New     newCommand     `cmd:"" help:"Write a folder to begin in: an environment, a component, a program or a pipeline."`
+	Doctor  doctorCommand  `cmd:"" help:"Tell what builds environments here, and what is missing."`
 	Envs    envsCommand    `cmd:"" help:"List the environments that are built in."`
 	Check   checkCommand   `cmd:"" help:"Check that an environment or a component keeps its promises."`
 	Bench   benchCommand   `cmd:"" help:"Measure how fast an environment steps."`
+	Profile profileCommand `cmd:"" help:"Find where the time of an environment goes."`
 	Inspect inspectCommand `cmd:"" help:"Read a module without running it."`
 
 	Vector vectorCommand `cmd:"" hidden:"" help:"Step environments for another program."`
@@ -62,7 +71,7 @@ var groups = []struct{ title, first string }{
 	{"Training and its results:", "train"},
 	{"A running job:", "status"},
 	{"Pipeline files:", "validate"},
-	{"Environments and components:", "envs"},
+	{"Environments and components:", "new"},
 	{"Programs:", "plugin"},
 	{"Help:", "explain"},
 }
@@ -186,6 +195,7 @@ func renamed(message string) string {
 type live struct {
 	Status     statusCommand     `cmd:"" help:"Show the state of a running job."`
 	Top        topCommand        `cmd:"" help:"Watch a running job in the terminal."`
+	Dash       dashCommand       `cmd:"" help:"Serve a page about runs, live, for a browser on this machine."`
 	Swap       swapCommand       `cmd:"" help:"Replace a component or an environment while the run continues."`
 	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
 	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`

@@ -34,6 +34,7 @@ type program struct {
 	screen   *runner.Screen // that out is, or nil
 	record   slog.Handler   // that also keeps the log, or nil
 	shown    int            // lines of each module that may not log
+	quiet    bool           // only warnings and errors of the log are shown, and a run without an end is meant
 }
 
 // printedError is an error that was printed already.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -12,6 +16,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/pipeline/dash"
+	"github.com/rlhost/rlhost/pipeline/loopback"
 )
 
 // served is where a log says that Prometheus finds the metrics.
@@ -76,4 +82,53 @@ func TestPrometheus_FindsWhatTheDashboardShows(t *testing.T) {
 	if made := families["rlhost_rollout_env_steps_total"].GetMetric()[0].GetCounter().GetValue(); made <= 0 || urls()[0] != urls()[1] {
 		t.Errorf("%v env steps, at %v", made, urls())
 	}
+}
+
+// The page about runs has the newest line of each live run at /metrics, as its folder has it.
+func TestPrometheus_FindsRunsOnTheirPage(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("plain.toml", plain)
+	for range 2 {
+		w.host("plain.toml", "--set", "run.stop={}")
+	}
+	server, err := dash.New(dash.Options{Dir: w.path("runs"), Metrics: newestLines, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := loopback.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := server.Serve(ctx, l); err != nil {
+			t.Error(err)
+		}
+	})
+	defer ended.Wait()
+	defer stop()
+	var runs []string
+	testkit.Until(t, "both runs are on the page", func() bool {
+		r, err := http.Get(server.URL(l) + "metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err := parser.TextToMetricFamilies(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = nil
+		for _, m := range families["rlhost_losses_entropy"].GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "run" {
+					runs = append(runs, label.GetValue())
+				}
+			}
+		}
+		return slices.Equal(runs, []string{"cartpole/0001", "cartpole/0002"})
+	}, &runs)
 }

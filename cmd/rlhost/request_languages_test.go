@@ -54,6 +54,8 @@ func beOracle() {
 					return nil, &ValueError{`no such key: "ä"`}
 				case "long":
 					return strings.Repeat("x", 200_000), nil
+				case "panic":
+					panic("of laughter")
 				case "crash":
 					os.Exit(3)
 				}
@@ -128,7 +130,7 @@ stall = "2s"
 	const soon = 30 * time.Second
 	for _, q := range []struct{ name, args, want string }{
 		{"total", `{}`, `0`},
-		{"total", `{"times":"x"}`, `E121 : the argument times is "x", want a whole number`},
+		{"total", `{"times":"x"}`, `E121 : the argument times is "x", want a whole number such as 3`},
 		{"total", `{"times":1,"tim":1}`, `E121 : there is no argument tim`},
 		{"total", `[]`, `E121 : the arguments are [], want a JSON object such as {"lr": 0.001}`},
 		{"echo", `{"yes":true,"n":-5,"x":0.1,"text":"\u00e4\"\n","list":[1,{"a":null}],"table":{"b":[]}}`, `[true,-5,0.1,"ä\"\n",[1,{"a":null}],{"b":[]}]`},

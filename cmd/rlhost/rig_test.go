@@ -52,8 +52,14 @@ func (w *workshop) gated(args ...string) *subject {
 // begin starts a training and waits until it answers.
 func (w *workshop) begin(behind bool, args ...string) *subject {
 	w.t.Helper()
+	return w.beginWith("train", behind, args...)
+}
+
+// beginWith is begin with another command than train.
+func (w *workshop) beginWith(command string, behind bool, args ...string) *subject {
+	w.t.Helper()
 	j := &subject{t: w.t, w: w, output: &testkit.Buffer{}, ended: make(chan struct{})}
-	j.cmd = w.command(append([]string{"train"}, args...)...)
+	j.cmd = w.command(append([]string{command}, args...)...)
 	j.cmd.Stdout, j.cmd.Stderr = j.output, j.output
 	open := func() *gate { return nil }
 	if behind {

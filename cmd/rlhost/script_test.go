@@ -4,7 +4,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,17 +15,33 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rlhost/rlhost/core/cluster"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated, oracleProgram: beOracle})
+	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated, oracleProgram: beOracle, askerProgram: beAsker, clusterProgram: beCluster, securedProgram: beSecured})
+}
+
+// clusterProgram is a cluster of NATS for scripts: it writes its servers as TOML, and runs until it is killed.
+const clusterProgram = "nats-cluster"
+
+func beCluster() {
+	s, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Folder: os.Args[1]})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Printf("cluster.servers=[\"nats://%s\"]\n", s.Address())
+	select {}
 }
 
 // TestScript runs the command lines in testdata/script against the program itself, in a new folder and with a new
@@ -30,6 +49,12 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(t, "testdata/script"))
+}
+
+// Command lines of runs over several hosts: make test-hosts.
+func TestHosts_Script(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, scripts(t, "testdata/hosts"))
 }
 
 func scripts(t *testing.T, dir string) testscript.Params {
@@ -62,6 +87,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"until":     untilOutput,
 			"dawdle":    dawdle,
 			"buildc":    buildInScript,
+			"fetch":     fetch,
 		},
 	}
 }
@@ -291,5 +317,34 @@ func endsWith(ts *testscript.TestScript, neg bool, args []string) {
 		checkExit(ts, j.cmd.Args, args[1], err)
 	case <-time.After(longestWait):
 		ts.Fatalf("%s goes on and on", args[0])
+	}
+}
+
+// fetch asks the server whose address is the first line of a file, checks the status of its answer and writes its body to a file:
+// fetch STATUS ADDRESS-FILE PATH BODY-FILE [NAME:VALUE...]. PATH is relative to the address, further words are headers.
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 {
+		ts.Fatalf("usage: fetch STATUS ADDRESS-FILE PATH BODY-FILE [NAME:VALUE...]")
+	}
+	line, _, _ := strings.Cut(ts.ReadFile(args[1]), "\n")
+	base, err := url.Parse(line)
+	ts.Check(err)
+	at, err := base.Parse(args[2])
+	ts.Check(err)
+	request, err := http.NewRequest(http.MethodGet, at.String(), nil)
+	ts.Check(err)
+	for _, header := range args[4:] {
+		name, value, _ := strings.Cut(header, ":")
+		if request.Header.Set(name, value); name == "Host" {
+			request.Host = value
+		}
+	}
+	client := http.Client{Timeout: longestWait}
+	answer, err := client.Do(request)
+	ts.Check(err)
+	body, err := io.ReadAll(answer.Body)
+	ts.Check(errors.Join(err, answer.Body.Close(), os.WriteFile(ts.MkAbs(args[3]), body, 0o644)))
+	if strconv.Itoa(answer.StatusCode) != args[0] {
+		ts.Fatalf("%s: status %d, want %s:\n%s", at, answer.StatusCode, args[0], body)
 	}
 }

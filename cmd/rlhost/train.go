@@ -10,12 +10,16 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/member"
+	"github.com/rlhost/rlhost/pipeline/players"
+	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/learner"
 )
 
 type trainCommand struct {
@@ -27,16 +31,20 @@ type trainCommand struct {
 	Reset         []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin from scratch: optimizer, value (and with it the optimizer), normalizer."`
 	Policy        string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
 	runsFlag
-	Seeds    string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
-	Jobs     int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
-	Require  string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
-	Listen   string `xor:"seeds" placeholder:"HOST:PORT" help:"Let other machines join the run here, such as 0.0.0.0:4222; see rlhost join."`
-	Hosts    int    `default:"64" help:"With --listen: machines that may have joined at a time."`
-	JSON     bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
-	Attached int    `placeholder:"PID" help:"End as SIGTERM does when that process ends, which started this one."`
-	Metrics  bool   `help:"With --json: also an object with the event \"metrics\" for each line of the run's metrics."`
+	Seeds    string   `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
+	Jobs     int      `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
+	Require  string   `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'eval_return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
+	Listen   string   `xor:"seeds" placeholder:"HOST:PORT" help:"Let other machines join the run here, such as 0.0.0.0:4222; see rlhost join."`
+	Servers  []string `xor:"seeds" placeholder:"URL,..." help:"Let other machines join the run by these servers of a NATS cluster of yours; default cluster.servers."`
+	Creds    string   `placeholder:"FILE" help:"Credentials for those servers."`
+	TLSCA    string   `name:"tls-ca" placeholder:"FILE" help:"Authority that has signed the certificate of those servers; default the machine's own."`
+	Hosts    *int     `placeholder:"N" help:"Machines that may have joined at a time; default cluster.hosts, 64."`
+	JSON     bool     `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
+	Attached int      `placeholder:"PID" help:"End as SIGTERM does when that process ends, which started this one."`
+	Metrics  bool     `help:"With --json: also an object with the event \"metrics\" for each line of the run's metrics."`
 
-	withoutLearner bool // called as run: a pipeline that learns nothing is run too
+	withoutLearner bool                // called as run: a pipeline that learns nothing is run too
+	serves         func(run *runs.Run) // called once the run takes commands; may be nil
 }
 
 // Help shows how train is called.
@@ -84,8 +92,8 @@ func (c *trainCommand) Run(p *program) error {
 	if c.Pipeline != "" && c.Resume != "" {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
 	}
-	if c.Listen != "" && c.Hosts < 1 {
-		return fail(exitUsage, fmt.Errorf("--hosts %d: want 1 or more", c.Hosts))
+	if c.Hosts != nil && *c.Hosts < 1 {
+		return fail(exitUsage, fmt.Errorf("--hosts %d: want 1 or more", *c.Hosts))
 	}
 	if c.Metrics && !c.JSON {
 		return fail(exitUsage, errors.New("--metrics goes with --json"))
@@ -98,6 +106,7 @@ func (c *trainCommand) Run(p *program) error {
 	}
 	t.program = p.onScreen(c.JSON).outlasting().recording(t.records)
 	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
+	t.parts.Kinds[players.KindLearner] = func() component.Component { return learner.NewWith(t.learners) }
 	ctx, stop := t.interruptible(onSignals{ending: t.ending, parting: t.parting, hangup: t.reload})
 	defer stop()
 	if err := c.attach(); err != nil {
@@ -136,13 +145,10 @@ func (t *training) train(ctx context.Context) error {
 		return t.reportDone(done)
 	}
 	if err != nil {
-		return t.printProblems(err)
+		return t.also(t.printProblems(err), t.hosts.Load().Close())
 	}
 	t.session.Store(s)
 	defer t.attended()()
-	if err := t.listen(s); err != nil {
-		return err
-	}
 	r, err := s.Run(ctx)
 	err = t.also(err, t.hosts.Load().Close())
 	if r == nil {
@@ -158,7 +164,7 @@ func (t *training) train(ctx context.Context) error {
 func (t *training) open(ctx context.Context) (*session.Session, error) {
 	o := session.Options{
 		Parts: t.parts, Sets: t.command.Set, Policy: t.command.Policy, Reset: t.command.Reset, Log: t.logger(), Records: t.records, Observe: t.observe,
-		WithoutLearner: t.command.withoutLearner, Hosts: t.joined,
+		WithoutLearner: t.command.withoutLearner, Hosts: t.joined, Elsewhere: t.elsewhere,
 	}
 	if t.command.Resume != "" {
 		run, err := t.command.Find(t.command.Resume)

@@ -65,6 +65,9 @@ func (t *training) newSet(list []uint64) (set *runs.Set, err error) {
 			err = session.Vet(context.Background(), g, parts) // once, and not for each seed
 		}
 		if err == nil {
+			if g.Cluster.Listen != "" {
+				return fail(exitUsage, errors.New("--seeds: machines join one run: leave cluster.listen out, or add --set cluster.listen='\"\"'"))
+			}
 			set, err = seeds.New(g.Run.Dir, g.Run.Name, file, c.Set, list)
 		}
 		return err

@@ -7,6 +7,10 @@
 //	defer link.Close()
 //	names, err := cluster.NewNames(ctx, link, "run-7")
 //
+// Outgoing and Incoming bring blocks from one host to another by the rules of package relay: each once, or counted.
+//
+// An External is a cluster that somebody else runs, with rules of its own about who may speak; a run there has subjects with a prefix of its own.
+//
 // Names are in the server's memory: a server that starts again has forgotten them. Each Link notices that it talks to another life of the server,
 // and its watches then tell what is gone and what is new, within a second; the library alone takes twenty.
 package cluster

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 type guardedRun struct {
 	*Server
 	owner *Link
+	made  Token
 
 	mu    sync.Mutex
 	hosts map[string]bool
@@ -36,6 +38,9 @@ func serveGuarded(t *testing.T) *guardedRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
+	if r.made, err = r.NewToken(); err != nil {
+		t.Fatal(err)
+	}
 	r.owner = connect(t, LinkOptions{Server: r.Server})
 	return r
 }
@@ -65,7 +70,7 @@ func asks(t *testing.T, l *Link, subject string) bool {
 func TestGuard_LetsEachSpeakForItself(t *testing.T) {
 	r := serveGuarded(t)
 	yes := func(string, []byte) []byte { return []byte("yes") }
-	for _, subject := range []string{SubjectAsk, SubjectUp("*", "renew")} {
+	for _, subject := range []string{SubjectAsk("*"), SubjectUp("*", "renew")} {
 		if err := r.owner.Answer(subject, yes); err != nil {
 			t.Fatal(err)
 		}
@@ -74,19 +79,25 @@ func TestGuard_LetsEachSpeakForItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := r.host(t), r.host(t)
-	asker := connect(t, LinkOptions{Token: r.Token()})
-	link := connect(t, LinkOptions{Token: r.Token(), Identity: a})
+	later, err := r.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker := connect(t, LinkOptions{Token: r.made})
+	link := connect(t, LinkOptions{Token: r.made, Identity: a})
 	for _, c := range []struct {
 		who     string
 		link    *Link
 		subject string
 		may     bool
 	}{
-		{"the token", asker, SubjectAsk, true},
+		{"the token", asker, SubjectAsk(r.made.Key()), true},
 		{"the token", asker, SubjectUp(a.Key(), "renew"), false},
 		{"a host", link, SubjectUp(a.Key(), "renew"), true},
 		{"a host", link, SubjectUp(b.Key(), "renew"), false},
-		{"a host", link, SubjectAsk, false},
+		{"a host", link, SubjectAsk(r.made.Key()), false},
+		{"the token", asker, SubjectAsk(later.Key()), false},
+		{"another token", connect(t, LinkOptions{Token: later}), SubjectAsk(later.Key()), true},
 		{"a host", link, SubjectAll, false},
 	} {
 		if got := asks(t, c.link, c.subject); got != c.may {
@@ -122,25 +133,39 @@ func timed(t *testing.T) context.Context {
 	return ctx
 }
 
+// The owner listens to one subject of each instance on another host, of which there may be thousands.
+func TestGuard_LetsTheOwnerListenToThousands(t *testing.T) {
+	r := serveGuarded(t)
+	const instances = 5000
+	for i := range instances {
+		if err := r.owner.Answer(SubjectUp("key", "blocks."+strconv.Itoa(i)), func(string, []byte) []byte { return []byte("yes") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !asks(t, r.owner, SubjectUp("key", "blocks."+strconv.Itoa(instances-1))) {
+		t.Errorf("the owner does not hear instance %d", instances)
+	}
+}
+
 func TestGuard_RefusesStrangers(t *testing.T) {
 	r, other := serveGuarded(t), serveGuarded(t)
 	stranger, err := NewIdentity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := other.Token()
-	elsewhere.Address = r.Token().Address
-	wrong := r.Token()
-	wrong.Seed = other.Token().Seed
+	elsewhere := other.made
+	elsewhere.Address = r.made.Address
+	wrong := r.made
+	wrong.Seed = other.made.Seed
 	for name, c := range map[string]struct {
 		options LinkOptions
 		want    error
 	}{
-		"a key that is not admitted":       {LinkOptions{Token: r.Token(), Identity: stranger}, ErrKey},
+		"a key that is not admitted":       {LinkOptions{Token: r.made, Identity: stranger}, ErrKey},
 		"the secret of another run":        {LinkOptions{Token: wrong}, ErrKey},
 		"the token of another run":         {LinkOptions{Token: elsewhere}, ErrCertificate},
 		"no TLS":                           {LinkOptions{URL: "nats://" + r.Address()}, ErrConnect},
-		"a server that has ended, no host": {LinkOptions{Token: Token{Address: "127.0.0.1:1", Fingerprint: r.Token().Fingerprint, Seed: r.Token().Seed}}, ErrConnect},
+		"a server that has ended, no host": {LinkOptions{Token: Token{Address: "127.0.0.1:1", Fingerprint: r.made.Fingerprint, Seed: r.made.Seed}}, ErrConnect},
 	} {
 		l, err := Connect(timed(t), c.options)
 		if err == nil {
@@ -170,7 +195,7 @@ func TestGuard_ReadsNoClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf := pinned(fingerprint(c.Certificate[0]))
+		conf := pinned(fingerprint(c.Certificate[0]), func() {})
 		here, there := net.Pipe()
 		done := make(chan error, 1)
 		go func() { done <- serverSide(there, c) }()
@@ -184,7 +209,7 @@ func TestGuard_ReadsNoClock(t *testing.T) {
 }
 
 func TestToken_IsReadAgain(t *testing.T) {
-	token := serveGuarded(t).Token()
+	token := serveGuarded(t).made
 	text := token.String()
 	if again, err := ParseToken(" " + text + "\n"); err != nil || again != token || token.Run != "pole/0001" {
 		t.Errorf("%+v, want %+v: %v", again, token, err)

@@ -209,6 +209,27 @@ func (n *Names) get(ctx context.Context, name string) (it item, err error) {
 	return it, err
 }
 
+// held returns the names below root that the server holds anything of, a mark that one is gone included.
+func (n *Names) held(ctx context.Context, root string) (names []string, err error) {
+	stream, err := n.link.js.Stream(ctx, "KV_"+n.bucket)
+	if err != nil {
+		return nil, fmt.Errorf("the names of %s: %w", n.bucket, err)
+	}
+	prefix := "$KV." + n.bucket + "."
+	for _, filter := range filters(root) {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+		if err != nil {
+			return nil, fmt.Errorf("the names of %s: %w", n.bucket, err)
+		}
+		for subject := range info.State.Subjects {
+			if name, ok := nameOf(strings.TrimPrefix(subject, prefix)); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
 func (n *Names) create(ctx context.Context, name, value string, l registry.Lease, ttl time.Duration) error {
 	var options []jetstream.KVCreateOpt
 	if ttl > 0 {

@@ -15,7 +15,7 @@ import (
 // Limits of a Server.
 const (
 	maxPayload = 8 << 20   // of one message; larger blocks are cut
-	maxPending = 64 << 20  // to one connection, above the sum of the windows to it
+	maxPending = 256 << 20 // to one connection, above the sum of what may be on its way to it
 	maxMemory  = 256 << 20 // of all names
 	startTime  = 10 * time.Second
 )
@@ -33,13 +33,17 @@ type ServerOptions struct {
 	// be of the loopback interface.
 	Admits func(key string) bool
 	Hosts  int // at most, where Admits is there
+
+	// Certificate is what the server shows, where Admits is there; nil: one that it makes.
+	Certificate *tls.Certificate
 }
 
 // Server is a server of NATS in this process.
 type Server struct {
 	nats  *server.Server
 	owner *Identity // nil where nobody is asked for a key
-	token Token
+	door  *guard    // the same
+	token Token     // without a secret
 }
 
 // Serve starts a server. With Admits all speak TLS with it, by a certificate that is known by its fingerprint, and have a key each.
@@ -65,8 +69,8 @@ func Serve(o ServerOptions) (*Server, error) {
 		s.Close()
 		return nil, fmt.Errorf("%w at %s: the server has not started within %v", ErrAddress, o.Address, startTime)
 	}
-	if g, ok := settings.CustomClientAuthentication.(*guard); ok {
-		g.account.Store(s.nats.GlobalAccount())
+	if s.door != nil {
+		s.door.account.Store(s.nats.GlobalAccount())
 	}
 	s.token.Address = s.Address()
 	return s, nil
@@ -93,34 +97,48 @@ func (s *Server) settings(o ServerOptions) (*server.Options, error) {
 }
 
 func (s *Server) guard(settings *server.Options, o ServerOptions) error {
-	ask, err := nkeys.CreateUser()
-	if err != nil {
-		return err
-	}
-	askKey, err := ask.PublicKey()
-	if err != nil {
-		return err
-	}
-	seed, err := ask.Seed()
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.owner, err = NewIdentity(); err != nil {
 		return err
 	}
-	certificate, err := newCertificate(time.Now())
-	if err != nil {
-		return err
+	certificate := o.Certificate
+	if certificate == nil {
+		made, err := newCertificate(time.Now())
+		if err != nil {
+			return err
+		}
+		certificate = &made
 	}
-	s.token = Token{Run: o.Run, Fingerprint: fingerprint(certificate.Certificate[0]), Seed: string(seed)}
-	settings.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
-	g := &guard{owner: s.owner.Key(), ask: askKey, admits: o.Admits}
-	g.guarded(settings, o.Hosts)
+	s.token = Token{Run: o.Run, Fingerprint: fingerprint(certificate.Certificate[0])}
+	settings.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS13}
+	s.door = &guard{owner: s.owner.Key(), admits: o.Admits}
+	s.door.guarded(settings, o.Hosts)
 	return nil
 }
 
-// Token returns what hosts need to ask this server, with the address at which it listens; empty where everybody may connect.
-func (s *Server) Token() Token { return s.token }
+// NewToken makes another token, with which hosts may ask this server, at the address at which it listens. All tokens last as long as the server:
+// the owner judges them by their keys. It fails where everybody may connect.
+func (s *Server) NewToken() (Token, error) {
+	if s.door == nil {
+		return Token{}, errors.New("this server asks nobody for a key")
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return Token{}, err
+	}
+	key, err := pair.PublicKey()
+	if err != nil {
+		return Token{}, err
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		return Token{}, err
+	}
+	s.door.tokens.Store(key, true)
+	token := s.token
+	token.Seed = string(seed)
+	return token, nil
+}
 
 func options(host string, port int, folder string) *server.Options {
 	if port == 0 {

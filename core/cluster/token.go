@@ -24,9 +24,26 @@ import (
 // that made it.
 type Token struct {
 	Run         string `json:"run"`
-	Address     string `json:"address"`     // host:port of the server
-	Fingerprint string `json:"fingerprint"` // SHA-256 of the server's certificate
+	Address     string `json:"address"`     // host:port of the server, or the servers of an External, with commas
+	Fingerprint string `json:"fingerprint"` // SHA-256 of the server's certificate, but in an External
 	Seed        string `json:"seed"`
+	Prefix      string `json:"prefix,omitempty"` // in an External: see LinkOptions
+}
+
+// Shared reports whether the token is of a run in a cluster that somebody else runs.
+func (t *Token) Shared() bool { return t.Prefix != "" }
+
+// Key returns the public key of the token's secret, empty where there is none.
+func (t *Token) Key() string {
+	pair, err := nkeys.FromSeed([]byte(t.Seed))
+	if err != nil {
+		return ""
+	}
+	key, err := pair.PublicKey()
+	if err != nil {
+		return ""
+	}
+	return key
 }
 
 // ErrToken is wrapped by errors of a text that is no token.
@@ -57,7 +74,7 @@ func ParseToken(text string) (t Token, err error) {
 	if err == nil {
 		_, err = nkeys.FromSeed([]byte(t.Seed))
 	}
-	if err != nil || len(t.Fingerprint) != 2*sha256.Size {
+	if err != nil || len(t.Fingerprint) != 2*sha256.Size && !t.Shared() {
 		return Token{}, fmt.Errorf("%w: it is cut off or damaged", ErrToken)
 	}
 	return t, nil
@@ -114,10 +131,12 @@ func fingerprint(der []byte) string {
 // ErrCertificate is wrapped where a server is not the one that made the token.
 var ErrCertificate = errors.New("the server's certificate is not the token's")
 
-// pinned is the configuration of a client that accepts one certificate: the handshake proves that the server has its key.
-func pinned(print string) *tls.Config {
+// pinned is the configuration of a client that accepts one certificate: the handshake proves that the server has its key. Of another one it tells, as the
+// library tries again for ever without a word.
+func pinned(print string, other func()) *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, VerifyConnection: func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != print {
+			other()
 			return ErrCertificate
 		}
 		return nil

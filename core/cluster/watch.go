@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -47,14 +48,11 @@ func (w *watch) listen(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		w.yield(registry.Event{}, context.Cause(ctx))
 		return false
-	case err != nil && !w.listed:
-		w.yield(registry.Event{}, err)
-		return false
 	case err != nil:
-		return true
+		return w.failed(err)
 	}
 	defer func() { _ = watcher.Stop() }() // it fails where the connection is gone, and with it the watcher
-	present := map[string]bool{}
+	present := map[string]bool{}          // what the server has said of names: whether they have a value
 	for {
 		select {
 		case <-ctx.Done():
@@ -66,11 +64,26 @@ func (w *watch) listen(ctx context.Context) bool {
 			switch {
 			case !open:
 				return true
-			case e == nil && !w.list(present), e != nil && !w.tell(e, present):
+			case e != nil && !w.tell(e, present):
+				return false
+			case e != nil:
+				continue
+			}
+			if goes, err := w.tellLeftOut(ctx, present); err != nil {
+				return w.failed(err)
+			} else if !goes || !w.list(present) {
 				return false
 			}
 		}
 	}
+}
+
+// failed ends a watch that has not listed yet with an error. A later one is tried again: then it returns true.
+func (w *watch) failed(err error) bool {
+	if !w.listed {
+		w.yield(registry.Event{}, err)
+	}
+	return w.listed
 }
 
 func (w *watch) open(ctx context.Context) (watcher jetstream.KeyWatcher, err error) {
@@ -88,19 +101,45 @@ func (w *watch) tell(e jetstream.KeyValueEntry, present map[string]bool) bool {
 		return true
 	}
 	if e.Operation() != jetstream.KeyValuePut {
-		delete(present, name)
+		present[name] = false
 		return w.deleted(name)
 	}
 	it, ok := itemOf(e)
 	if !ok {
 		return true
 	}
+	return w.set(name, it, present)
+}
+
+func (w *watch) set(name string, it item, present map[string]bool) bool {
 	present[name] = true
 	if w.known[name] == it.lease {
 		return true
 	}
 	w.known[name] = it.lease
 	return w.yield(registry.Event{Kind: registry.Set, Entry: registry.Entry{Name: name, Value: it.value}}, nil)
+}
+
+// tellLeftOut tells of names that the server has and has not listed: it may leave out one that is renewed in the moment in which a watch begins.
+func (w *watch) tellLeftOut(ctx context.Context, present map[string]bool) (goes bool, err error) {
+	names, err := w.names.held(ctx, w.root)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if _, listed := present[name]; listed {
+			continue
+		}
+		it, err := w.names.get(ctx, name)
+		switch {
+		case errors.Is(err, registry.ErrUnknown), errors.Is(err, registry.ErrInvalid):
+		case err != nil:
+			return false, err
+		case !w.set(name, it, present):
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func (w *watch) deleted(name string) bool {

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -139,12 +140,14 @@ type EnvRunner interface {
 	// EnvName returns the name of the [env] table that its environments come from.
 	EnvName() string
 	// PrepareEnvs makes everything the change needs: instances of the new environments, memory. It may be called from any goroutine but the
-	// component's loop, blocks, and leaves the running environments alone. Their spaces must be the same, else the error names the difference.
-	PrepareEnvs(c EnvChange) (PreparedEnvs, error)
+	// component's loop, blocks until ctx ends at most where another host does it, and leaves the running environments alone. Their spaces must be the
+	// same, else the error names the difference.
+	PrepareEnvs(ctx context.Context, c EnvChange) (PreparedEnvs, error)
 }
 
 // EnvChange says which environments a component changes to, and how.
 type EnvChange struct {
+	Number uint64     // of the change in the run's events; 0 where it has none
 	Plugin env.Plugin // stays open until the component has changed to another one, or stopped
 	At     Boundary
 	// KeepState keeps the running episodes: by the memory of whole instances where both plugins have the same hash,

@@ -45,6 +45,13 @@ type Flowing interface {
 	Flow() Flow
 }
 
+// Episodic is optional, for a component that makes blocks.
+type Episodic interface {
+	// WholeEpisodes reports, once the component is configured, whether each environment plays one episode in each block, from its reset to
+	// its end.
+	WholeEpisodes() bool
+}
+
 // Acting returns the names of the policies that act, sorted; none where one policy acts in all rows.
 func (f *Flow) Acting() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Values(f.Policies)), maps.Keys(f.Opponents))

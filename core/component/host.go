@@ -17,6 +17,8 @@ import (
 	"github.com/rlhost/rlhost/core/place"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/tape"
+	"github.com/rlhost/rlhost/core/trace"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -35,6 +37,9 @@ type Host struct {
 	Arenas   *arena.Set
 	Stats    *stat.Registry
 	Log      *slog.Logger
+
+	// Trace follows datasets; nil where the run follows none, or the component runs in another process.
+	Trace *trace.Tracer
 
 	// Env returns a loaded environment plugin by its name in the file.
 	Env func(name string) (env.Plugin, error)
@@ -82,6 +87,8 @@ type Host struct {
 	Steps func(tell func(name string, n uint64))
 	// Made is told how many more environments a component has made, where that takes long. It may be nil. Any goroutine.
 	Made func(n int)
+	// Loaded returns a document that says from what an environment was loaded, for a recording; nil where nobody knows. Any goroutine.
+	Loaded func(p env.Plugin) []byte
 	// ProcessChanged is called when Remote.Process would return another state. It may be nil. Any goroutine.
 	ProcessChanged func()
 
@@ -152,6 +159,7 @@ type Run struct {
 	// random streams that belong to this number.
 	Resumes int
 	Stop    StopRule
+	Tape    *tape.Ring // of the inputs of the environments; nil: nothing is recorded
 }
 
 // StopRule says when a run ends, as run.stop of a file does: as soon as one of its rules is fulfilled. A zero field is no rule.

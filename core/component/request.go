@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -126,6 +125,27 @@ var ErrUnasked = errors.New("components cannot ask each other here")
 
 // ErrBusy is wrapped by the error of a request to a component that has too many to answer.
 var ErrBusy = errors.New("too many requests are under way")
+
+// FaultOf describes the error of a question to the component that has asked: its number, and all that is known of it.
+func FaultOf(err error) (hostabi.AnswerFault, Raised) {
+	var raised *Raised
+	told := Raised{Text: err.Error()}
+	switch {
+	case errors.As(err, &raised):
+		return hostabi.AnswerRaised, *raised
+	case errors.As(err, new(*ArgsError)):
+		return hostabi.AnswerRefused, told
+	case errors.Is(err, ErrLate):
+		return hostabi.AnswerLate, told
+	case errors.Is(err, ErrLost):
+		return hostabi.AnswerLost, told
+	case errors.Is(err, ErrBusy):
+		return hostabi.AnswerBusy, told
+	case errors.Is(err, ErrAnswer):
+		return hostabi.AnswerNoAnswer, told
+	}
+	return hostabi.AnswerRaised, told
+}
 
 // Ask calls the handler of a request, on the component's loop unless it handles requests anywhere. A panic is a Raised error, and so is any other error of the handler's. Of several
 // answers the first counts; each later one is given to again.
@@ -263,9 +283,9 @@ func fits(t hostabi.RequestType, v any) bool {
 	case hostabi.RequestBool:
 		_, ok = v.(bool)
 	case hostabi.RequestInteger:
-		n, number := v.(json.Number)
-		f, err := n.Float64()
-		ok = number && err == nil && f == math.Trunc(f)
+		var n json.Number
+		n, ok = v.(json.Number)
+		ok = ok && !strings.ContainsAny(n.String(), ".eE") // 3.0 fills no int of Go or C, so it is refused before a handler decodes it
 	case hostabi.RequestNumber:
 		_, ok = v.(json.Number)
 	case hostabi.RequestText:
@@ -282,7 +302,7 @@ func fits(t hostabi.RequestType, v any) bool {
 
 func wants(t hostabi.RequestType) string {
 	return map[hostabi.RequestType]string{
-		hostabi.RequestBool: "true or false", hostabi.RequestInteger: "a whole number", hostabi.RequestNumber: "a number", hostabi.RequestText: "a text",
+		hostabi.RequestBool: "true or false", hostabi.RequestInteger: "a whole number such as 3", hostabi.RequestNumber: "a number", hostabi.RequestText: "a text",
 		hostabi.RequestList: "a list", hostabi.RequestTable: "a table",
 	}[t]
 }

@@ -41,11 +41,14 @@ func TestCheckArgs_NamesTheMistake(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                         "the argument lr is missing",
 		`{"lr": 1e-4}`:             "",
-		`{"lr": 1, "steps": 3.0}`:  "",
+		`{"lr": 1, "steps": -3}`:   "",
+		`{"lr": 1, "steps": 3.0}`:  "the argument steps is 3.0, want a whole number such as 3",
+		`{"lr": 1, "steps": 1e3}`:  "the argument steps is 1e3, want a whole number such as 3",
+		`{"lr": 1, "steps": "3"}`:  `the argument steps is "3", want a whole number such as 3`,
 		`{"lr": 1, "any": [null]}`: "",
 		`{"lr": "1"}`:              `the argument lr is "1", want a number`,
 		`{"lr": null}`:             "the argument lr is null, want a number",
-		`{"lr": 1, "steps": 1.5}`:  "the argument steps is 1.5, want a whole number",
+		`{"lr": 1, "steps": 1.5}`:  "the argument steps is 1.5, want a whole number such as 3",
 		`{"lr": 1, "warm": 1}`:     "the argument warm is 1, want true or false",
 		`{"lr": 1, "names": {}}`:   "the argument names is {}, want a list",
 		`{"lr": 1, "more": []}`:    "the argument more is [], want a table",
@@ -178,5 +181,20 @@ func TestCheckRequests_RefusesWhatCannotBeAsked(t *testing.T) {
 	}
 	if err := hostabi.CheckRequests([]hostabi.Request{lr, {Name: "a_1"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each error of a question has its number.
+func TestFaultOf_IsTheCodeThatUsersSee(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want hostabi.AnswerFault
+	}{
+		{&ArgsError{Reason: "no"}, hostabi.AnswerRefused}, {&Raised{Text: "no"}, hostabi.AnswerRaised}, {errors.New("no"), hostabi.AnswerRaised},
+		{ErrLate, hostabi.AnswerLate}, {ErrAnswer, hostabi.AnswerNoAnswer}, {ErrLost, hostabi.AnswerLost}, {ErrBusy, hostabi.AnswerBusy},
+	} {
+		if got, _ := FaultOf(c.err); got != c.want {
+			t.Errorf("%v is %d, want %d", c.err, got, c.want)
+		}
 	}
 }

@@ -74,7 +74,12 @@ func encodeFrame(v any) ([]byte, error) {
 	if len(body) > MaxFrame {
 		return nil, fmt.Errorf("%d bytes are more than a frame of %d may have", len(body), MaxFrame)
 	}
-	return append(binary.LittleEndian.AppendUint32(make([]byte, 0, frameHead+len(body)), uint32(len(body))), body...), nil
+	return headed(body), nil
+}
+
+// headed returns a frame with that JSON.
+func headed(body []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(make([]byte, 0, frameHead+len(body)), uint32(len(body))), body...)
 }
 
 // writeFrame sends a frame, or returns an error if the peer takes too long to read it: the connection is then

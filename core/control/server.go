@@ -48,6 +48,13 @@ func SocketPath(runDir string) string {
 	return ServicePath(jobPrefix + hex.EncodeToString(sum[:8]) + jobSuffix)
 }
 
+// ServerPath returns where a server of that name listens, of rlhost.Server in Python: see ServicePath. A run of another machine, which this one has
+// joined, listens there by its ID.
+func ServerPath(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return ServicePath("server-" + hex.EncodeToString(sum[:8]) + ".sock")
+}
+
 // ServicePath returns the path of a socket with that name in the user's runtime folder, else in a folder of the user's own in /tmp.
 func ServicePath(name string) string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {

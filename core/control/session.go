@@ -45,6 +45,10 @@ func refuse(c *ipc.Conn, clients int, err error) {
 	case errors.Is(err, errClosing):
 		why = Errorf(CodeEnded, "%v", errClosing)
 	}
+	refuseWith(c, why)
+}
+
+func refuseWith(c *ipc.Conn, why *Error) {
 	for _, v := range []any{hello{Protocol}, answer{Error: why}} {
 		frame, err := encodeFrame(v)
 		if err != nil || writeFrame(c, frame) != nil {

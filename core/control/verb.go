@@ -70,6 +70,9 @@ type HostStatus struct {
 	Version string `json:"version"` // of rlhost
 	Cores   int    `json:"cores"`
 	Memory  uint64 `json:"memory_bytes"`
+	Slots   int    `json:"slots"` // units of the pipeline that it may have
+
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // ComponentStatus describes one instance.
@@ -77,7 +80,7 @@ type ComponentStatus struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
 	Runtime  string   `json:"runtime"` // builtin, wasm, process
-	Host     string   `json:"host"`    // local, or what process
+	Host     string   `json:"host"`    // local, what process, what joined machine, or none
 	State    State    `json:"state"`
 	Version  *Version `json:"version,omitempty"`  // of the file that it or its environments are made from
 	Previous *Version `json:"previous,omitempty"` // that rollback goes back to
@@ -144,6 +147,8 @@ type Probation struct {
 	Left      float64 `json:"left_seconds"`     // of the time that it is watched
 	Idle      bool    `json:"idle,omitempty"`   // it has done nothing yet: it is watched until it has
 	Paused    bool    `json:"paused,omitempty"` // something is paused, so the clock is stopped
+	// Checked is what the checks have found that a brief change made afterwards: "24 checks ok"; empty until they have been made.
+	Checked string `json:"checked,omitempty"`
 }
 
 // SwapRequest asks for another version of a component, or of the environments that it runs.
@@ -237,6 +242,9 @@ type ReloadRequest struct {
 	DryRun bool     `json:"dry_run,omitempty"`
 	Force  bool     `json:"force,omitempty"` // see SwapRequest
 	Undo   bool     `json:"undo,omitempty"`  // also versions that were swapped in since the file was last read
+	// Brief makes only short checks of new environments before they take over, and no trial. Modules are checked in full afterwards, on
+	// probation: the previous version runs again after a failed check.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // ReloadReply describes the effect of a reload.

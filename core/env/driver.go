@@ -92,6 +92,18 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	return s, nil
 }
 
+// OutputError says that an environment wrote what it must not.
+type OutputError struct {
+	Env  int    // index in the driver
+	Call string // after which it was found, such as rl_step
+	Err  error
+}
+
+// Error describes the output in one line.
+func (e *OutputError) Error() string { return fmt.Sprintf("env %d after %s: %v", e.Env, e.Call, e.Err) }
+
+func (e *OutputError) Unwrap() error { return e.Err }
+
 // Block returns the block, for another process that reads and writes it.
 func (s *Driver) Block() Block {
 	return Block{Trajectory: s.tr, Index: uint32(s.loan.Block()), FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())}
@@ -121,10 +133,10 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 		return err
 	}
 	if env, err := s.tr.CheckObs(s.t); err != nil {
-		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
+		return &OutputError{env, hostabi.ExportReset, err}
 	}
 	if env, err := s.checkBorn(mask, nil); err != nil {
-		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
+		return &OutputError{env, hostabi.ExportReset, err}
 	}
 	s.tr.BeginWhere(s.t, mask)
 	return nil
@@ -156,11 +168,11 @@ func (s *Driver) Step() (trajectory.Ended, error) {
 	}
 	ended, env, err := s.tr.CheckStep(s.t-1, s.mode)
 	if err != nil {
-		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+		return 0, &OutputError{env, hostabi.ExportStep, err}
 	}
 	if ended != 0 && s.mode == hostabi.SameStep && s.tr.Schema.Agents == 1 { // of several agents their environment knows who begins
 		if env, err := s.checkBorn(s.Terminated(), s.Truncated()); err != nil {
-			return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+			return 0, &OutputError{env, hostabi.ExportStep, err}
 		}
 	}
 	s.age()
@@ -221,6 +233,9 @@ func (s *Driver) carry() {
 	s.tr.CopyObserved(0, s.tr, s.t)
 	s.t = 0
 }
+
+// Autoreset says how the environments begin new episodes.
+func (s *Driver) Autoreset() hostabi.Autoreset { return s.mode }
 
 // Action returns the actions of the coming step, one per environment, to be written.
 func (s *Driver) Action() []int32 {

@@ -49,6 +49,25 @@ func KeptBytes(p Plugin, envs int) int64 {
 	return 0
 }
 
+// Saver is optional for a Plugin whose batches save their state.
+type Saver interface {
+	// StateBytes returns what the state of a batch of so many environments takes at most, as far as that is known before they step.
+	StateBytes(envs int) (int64, error)
+}
+
+// StateBytes returns what the state of a batch of a plugin takes at most; 0 where it is not known.
+func StateBytes(p Plugin, envs int) int64 {
+	saver, ok := p.(Saver)
+	if !ok {
+		return 0
+	}
+	n, err := saver.StateBytes(envs)
+	if err != nil {
+		return 0 // the component says why when it makes them
+	}
+	return n
+}
+
 // MemoryError says that the blocks that environments step into do not fit into their memory.
 type MemoryError struct {
 	Blocks     int

@@ -39,6 +39,8 @@ type Source struct {
 	// Folder is the content of Data, where that has been read already; see ReadData.
 	Folder *files.Folder `json:"-"`
 	SHA256 string        `toml:"sha256" json:"-" doc:"SHA-256 that the file must have; empty takes any."`
+	// Keys are the actions of a person's keys; see ParseKeys.
+	Keys map[string]string `toml:"keys" json:"-" doc:"Keys of a person who plays, such as { left = 0 }; see [play](../how-to/play.md#keys)." type:"table"`
 	// Wrap lists the wrappers around the environments, the innermost first.
 	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty" doc:"[Wrappers](environments.md#wrappers) around the environment, the innermost first."`
 }

@@ -130,12 +130,17 @@ func Replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	return Write(path, data, info.Mode().Perm())
+}
+
+// Write writes a file, which may be there, as a whole or not at all. Its folder must be there.
+func Write(path string, data []byte, perm fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".rlhost-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -143,4 +148,18 @@ func Replace(path string, data []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// TryLock takes the lock of an open file or folder: alone, or shared with others that share it. It ends when f is closed, or with the process. taken is
+// false where another lock excludes it.
+func TryLock(f *os.File, shared bool) (taken bool, err error) {
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, os.NewSyscallError("flock", err)
 }

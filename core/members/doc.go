@@ -18,6 +18,8 @@
 //	here               Leave of its incarnation                left
 //	any                Renew of another incarnation            ErrStranger: the member asks again
 //
+// A host that is lost or has left keeps its name until another one proposes it.
+//
 // A lease ends by time in which the owner and the server were both awake, see Awake. The owner that was stopped for longer than a lease finds
 // the renewals that waited meanwhile, and loses nobody.
 package members

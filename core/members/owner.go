@@ -13,14 +13,19 @@ import (
 // Errors of Owner, which wrap one of these.
 var (
 	ErrVersion  = errors.New("another version of rlhost")
+	ErrKernels  = errors.New("it would compute other parameters")
 	ErrFull     = errors.New("the run has no room for another host")
 	ErrOld      = errors.New("an earlier attempt to join")
 	ErrStranger = errors.New("not a host of this run, or no longer")
 	ErrInvalid  = errors.New("not accepted")
 )
 
-// MaxText bounds each text of a Request, in bytes.
-const MaxText = 256
+// Bounds of a Request.
+const (
+	MaxText   = 256 // bytes of each text
+	MaxSlots  = 4096
+	MaxLabels = 32
+)
 
 // Request is what a host that wants to join sends.
 type Request struct {
@@ -29,7 +34,11 @@ type Request struct {
 	Name    string `json:"name"`    // proposed; the owner adds a number where another host has it
 	Version string `json:"version"` // of rlhost
 	Cores   int    `json:"cores"`
-	Memory  uint64 `json:"memory"` // bytes
+	Memory  uint64 `json:"memory"`            // bytes
+	Kernels string `json:"kernels,omitempty"` // that policies are computed with there
+
+	Slots  int               `json:"slots,omitempty"` // units of the pipeline that it may have
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Grant is the owner's answer.
@@ -68,6 +77,7 @@ type Host struct {
 type Options struct {
 	Epoch   uint32        // of the owner: above the epochs of all owners that the run had
 	Version string        // of rlhost
+	Kernels string        // that all hosts with slots must compute with; empty: any
 	Most    int           // hosts at once
 	TTL     time.Duration // of a lease
 	Join    time.Duration // from the grant to the first lease
@@ -118,6 +128,9 @@ func (o *Owner) Admits(key string) bool {
 	return h != nil && (h.State == Admitted || h.State == Here)
 }
 
+// Knows reports whether a host of that key has been admitted before, and not been forgotten.
+func (o *Owner) Knows(key string) bool { return o.hosts[key] != nil }
+
 // Renew lets a host's lease last another TTL. It returns whether the host was admitted only until now.
 func (o *Owner) Renew(key string, incarnation uint64) (first bool, err error) {
 	h := o.hosts[key]
@@ -155,6 +168,14 @@ func (o *Owner) Pulse(now time.Duration) (lost []Host) {
 	return lost
 }
 
+// Host returns the row of a key, if there is one.
+func (o *Owner) Host(key string) (h Host, known bool) {
+	if row := o.hosts[key]; row != nil {
+		return *row, true
+	}
+	return Host{}, false
+}
+
 // Hosts returns all rows, sorted by name.
 func (o *Owner) Hosts() []Host {
 	var list []Host
@@ -168,13 +189,23 @@ func (o *Owner) Hosts() []Host {
 func byName(a, b Host) int { return strings.Compare(a.Grant.Name, b.Grant.Name) }
 
 func (o *Owner) check(r Request) error {
-	for _, text := range []string{r.Key, r.Name, r.Version} {
+	texts := []string{r.Key, r.Name, r.Version}
+	for key, value := range r.Labels {
+		texts = append(texts, key, value)
+	}
+	for _, text := range texts {
 		if text == "" || len(text) > MaxText || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 			return fmt.Errorf("%w: the text %.40q", ErrInvalid, text)
 		}
 	}
+	if r.Slots < 0 || r.Slots > MaxSlots || len(r.Labels) > MaxLabels {
+		return fmt.Errorf("%w: %d slots and %d labels, at most %d and %d", ErrInvalid, r.Slots, len(r.Labels), MaxSlots, MaxLabels)
+	}
 	if major(r.Version) != major(o.options.Version) {
 		return fmt.Errorf("%w: the host has %s, the run %s", ErrVersion, r.Version, o.options.Version)
+	}
+	if o.options.Kernels != "" && r.Slots > 0 && r.Kernels != o.options.Kernels {
+		return fmt.Errorf("%w: the host %s has kernels %.20q, the run %q", ErrKernels, r.Name, r.Kernels, o.options.Kernels)
 	}
 	return nil
 }
@@ -203,15 +234,17 @@ func (o *Owner) makeRoom() error {
 	return nil
 }
 
-// nameFor returns a name that no row has: the proposed one, or that with a number.
+// nameFor returns a name that no host has: the proposed one, or that with a number. A host that is lost or has left loses its name and its row by
+// it, so that a machine keeps its name when its program is started again.
 func (o *Owner) nameFor(proposed string) string {
 	taken := map[string]bool{}
-	for h := range maps.Values(o.hosts) {
-		taken[h.Grant.Name] = true
+	for key, h := range o.hosts {
+		taken[h.Grant.Name] = taken[h.Grant.Name] || o.Admits(key)
 	}
 	name := proposed
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s-%d", proposed, n)
 	}
+	maps.DeleteFunc(o.hosts, func(_ string, h *Host) bool { return h.Grant.Name == name })
 	return name
 }

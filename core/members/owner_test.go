@@ -3,6 +3,7 @@ package members
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,21 @@ func TestOwner_RefusesAnotherVersionByName(t *testing.T) {
 		}
 		if version != "" && err != nil && (!errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), version) || !strings.Contains(err.Error(), "1.2.0")) {
 			t.Errorf("the error does not name both versions: %v", err)
+		}
+	}
+}
+
+// Where all hosts must compute alike, one that does not is refused, unless it computes nothing.
+func TestOwner_RefusesOtherKernels(t *testing.T) {
+	o := NewOwner(Options{Version: "1.0.0", Most: 4, Kernels: "avx512"})
+	for _, c := range []struct {
+		kernels string
+		slots   int
+		want    error
+	}{{"avx512", 4, nil}, {"avx2", 4, ErrKernels}, {"", 1, ErrKernels}, {"avx2", 0, nil}} {
+		_, err := o.Ask(Request{Key: "key" + c.kernels + strconv.Itoa(c.slots), Attempt: 1, Name: "a", Version: "1.0.0", Kernels: c.kernels, Slots: c.slots})
+		if !errors.Is(err, c.want) {
+			t.Errorf("kernels %q with %d slots: %v, want %v", c.kernels, c.slots, err, c.want)
 		}
 	}
 }
@@ -124,7 +140,9 @@ func TestOwner_ForgetsTheOldestThatEnded(t *testing.T) {
 	o := newTestOwner()
 	for i := range 10 {
 		key := fmt.Sprint("key", i)
-		g, err := o.Ask(request(key))
+		r := request(key)
+		r.Name = key
+		g, err := o.Ask(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +158,35 @@ func TestOwner_ForgetsTheOldestThatEnded(t *testing.T) {
 	}
 }
 
+// A machine whose program is started again has its name again; one that only was away for long finds it taken.
+func TestOwner_GivesTheNameOfALostHostAgain(t *testing.T) {
+	o := newTestOwner()
+	first, err := o.Ask(request("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Renew("first", first.Incarnation); err != nil {
+		t.Fatal(err)
+	}
+	beside, err := o.Ask(request("beside"))
+	if err != nil || beside.Name != "node-2" {
+		t.Errorf("beside a host that is here: %q, %v", beside.Name, err)
+	}
+	if lost := pass(o, 0, o.options.TTL+time.Second); len(lost) != 1 {
+		t.Fatalf("%d hosts are lost, want 1", len(lost))
+	}
+	next, err := o.Ask(request("next"))
+	if err != nil || next.Name != "node" || next.Incarnation <= first.Incarnation {
+		t.Errorf("after a lost host: %+v, %v", next, err)
+	}
+	if _, err := o.Renew("first", first.Incarnation); !errors.Is(err, ErrStranger) || o.Knows("first") {
+		t.Errorf("the lost host renews: %v", err)
+	}
+	if again, err := o.Ask(request("first")); err != nil || again.Name == "node" {
+		t.Errorf("the lost host is back as %q, %v", again.Name, err)
+	}
+}
+
 func TestOwner_RefusesTextsThatAreNone(t *testing.T) {
 	o := newTestOwner()
 	for _, name := range []string{"", "a b", "a\n", strings.Repeat("a", MaxText+1)} {
@@ -147,6 +194,33 @@ func TestOwner_RefusesTextsThatAreNone(t *testing.T) {
 		r.Name = name
 		if _, err := o.Ask(r); !errors.Is(err, ErrInvalid) {
 			t.Errorf("name %.10q: %v", name, err)
+		}
+	}
+}
+
+func TestOwner_BoundsWhatAHostOffers(t *testing.T) {
+	many := map[string]string{}
+	for i := range MaxLabels + 1 {
+		many[fmt.Sprint("k", i)] = "v"
+	}
+	for what, c := range map[string]struct {
+		slots  int
+		labels map[string]string
+		fits   bool
+	}{
+		"some":            {8, map[string]string{"gpu": "h100"}, true},
+		"none":            {0, nil, true},
+		"less than none":  {-1, nil, false},
+		"too many slots":  {MaxSlots + 1, nil, false},
+		"too many labels": {1, many, false},
+		"an empty label":  {1, map[string]string{"gpu": ""}, false},
+		"a space":         {1, map[string]string{"g pu": "x"}, false},
+		"a long label":    {1, map[string]string{"gpu": strings.Repeat("x", MaxText+1)}, false},
+	} {
+		r := request("a")
+		r.Slots, r.Labels = c.slots, c.labels
+		if _, err := newTestOwner().Ask(r); (err == nil) != c.fits || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

@@ -61,7 +61,7 @@ var Groups = []Group{
 		{"steps/trained", Total, "env steps", "Env steps learned from"},
 		{"steps/dropped", Total, "env steps", "Env steps dropped, for all reasons"},
 		{"steps/underway", Line, "env steps", "Env steps between an environment and a learner"},
-		{"steps/dropped/REASON", Total, "env steps", "Env steps dropped for one reason: fault, swap, policy_lag, cut, wire, not_learned or component.NAME"},
+		{"steps/dropped/REASON", Total, "env steps", "Env steps dropped for one reason: fault, swap, policy_lag, cut, wire, host, not_learned or component.NAME"},
 	}},
 	{"Environments", []Metric{
 		{"rollout/envs", Gauge, "count", "Environments that run"},
@@ -70,6 +70,7 @@ var Groups = []Group{
 		{"rollout/cut_env_steps", Counter, "env steps", "Env steps of unfinished trajectories when the run was cut"},
 		{"rollout/restarts", Counter, "count", "Environments restarted after a fault"},
 		{"rollout/lost_episodes", Counter, "count", "Episodes that ended with the process in which they ran"},
+		{"rollout/cut_episodes", Counter, "count", "Episodes that were longer than a block of whole episodes, and were cut there"},
 		{"rollout/episodes_untold", Counter, "count", "Episodes that ended but were not announced, because the queue was full"},
 		{"rollout/carried_bytes", Counter, "bytes", "State that was copied from the end of one block to the next"},
 		{"rollout/wrapped_bytes", Counter, "bytes", "Observations that wrappers copied"},

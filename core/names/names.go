@@ -176,6 +176,7 @@ var elsewhere = map[string][]Key{
 	"total_steps":                    {{Name: "env_steps", Table: stop}},
 	"train_for_seconds":              {{Name: "wall_time", Table: stop}},
 	"time_total_s":                   {{Name: "wall_time", Table: stop}},
+	"seconds":                        {{Name: "wall_time", Table: stop}},
 	"episode_return_mean":            {{Name: "return", Table: stop, Note: "the mean over the training window"}},
 	"episode_reward_mean":            {{Name: "return", Table: stop, Note: "the mean over the training window"}},
 	"train_return":                   {{Name: "return", Table: stop, Note: "the mean over the training window"}},

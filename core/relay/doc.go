@@ -8,7 +8,7 @@
 //	sender.Handle(now, message)    // a message of the receiver
 //	sender.Tick(now)               // at Deadline
 //	receiver.Handle(message, body) // a message of the sender
-//	receiver.Freed()               // a block that it had committed is free again
+//	receiver.Freed(blocks)         // blocks that it had committed are free again
 //	receiver.Expire()              // the sending host's lease is over
 //
 // Each life of either end has an incarnation, which every message names for both ends: a message for an ended one is never obeyed. Limits and
@@ -30,13 +30,17 @@
 //	any      a message for another        STRANGER(own incarnation)                                 the same
 //	any      OPEN(from newer)             what previous still owes is expected, else lost; OPENED   open
 //	open     OPEN(from the same)          OPENED again                                              open
-//	open     DATA, the next, in limit     commit, then count; ACK each half window or four          open
+//	open     DATA, the next, in limit     commit, then count; ACK each half or four                 open
 //	open     DATA, a former one           ACK                                                       open
 //	open     DATA, a later one            dropped; ACK(resend) once a gap                           open
 //	open     PROBE(number)                ACK, with resend where number is not committed            open
-//	open     a block is free              the limit grows: ACK                                      open
+//	open     blocks are free              ACK, if commits have none                                 open
+//	open     the limit can grow by half,  ACK                                                       open
+//	         or its number is committed
 //	open     the lease is over            the number of commits is final                            closed
 //	closed   OPEN, DATA, PROBE            REFUSED                                                   closed
+//
+// Half is half of what may be on its way at once: a sender is answered in time, and does not wake for each block that is free again.
 //
 // What a killed sender had made and told nobody is not counted: the receiver counts what DATA, PROBE and leases have told.
 package relay

@@ -180,7 +180,7 @@ func (p receiverPort) free() {
 	case w.slow > 0 || p.Stops > 0:
 		w.After(20*time.Millisecond, p.free)
 	default:
-		p.receivers[p.host].Freed()
+		p.receivers[p.host].Freed(1)
 	}
 }
 
@@ -195,6 +195,9 @@ func (w *world) newOwner() {
 	o := &owner{w: w, own: w.next(), awake: members.Awake{Gap: 300 * time.Millisecond}}
 	for host := range o.receivers {
 		o.receivers[host] = NewReceiver(o.own, window, receiverPort{o, host})
+		if host%2 == 1 {
+			o.receivers[host].Bound(uint64(host))
+		}
 	}
 	w.owner = o
 }

@@ -63,6 +63,57 @@ func TestReceiver_IgnoresNumbersBeyondTheLimit(t *testing.T) {
 	}
 }
 
+// The limit follows what is committed, by as many as may be on their way, and stops where the window is full.
+func TestReceiver_BoundsBlocksOnTheirWay(t *testing.T) {
+	port := &recorder{}
+	r := NewReceiver(1, 6, port)
+	r.Hold(1)
+	r.Bound(2)
+	r.Handle(open(2, 0, 0), nil)
+	limits := []uint64{port.last().Limit}
+	for number := range uint64(5) {
+		r.Handle(data(2, number+1), nil)
+		limits = append(limits, port.last().Limit)
+	}
+	r.Freed(1)
+	r.Freed(1)
+	if limits = append(limits, port.last().Limit); !slices.Equal(limits, []uint64{2, 3, 4, 5, 5, 5, 7}) || len(port.committed) != 5 {
+		t.Errorf("limits %v, committed %v", limits, port.committed)
+	}
+}
+
+// A sender hears of commits and of a larger limit before it waits for them, and not of each.
+func TestReceiver_AnswersBeforeItsSenderWaits(t *testing.T) {
+	type step struct {
+		commits, frees         int
+		answers, number, limit uint64 // afterwards; of the last answer
+	}
+	for window, steps := range map[uint64][]step{
+		12: {
+			{3, 0, 1, 0, 12}, {1, 0, 2, 4, 12}, {0, 3, 2, 4, 12}, {1, 0, 2, 4, 12}, // each four
+			{0, 1, 3, 5, 16}, {8, 0, 5, 13, 16}, // 5 had no answer
+			{0, 5, 5, 13, 16}, {0, 1, 6, 13, 22}, // half
+		},
+		4: {{4, 0, 3, 4, 4}, {0, 1, 4, 4, 5}}, // 4 is reached
+	} {
+		port := &recorder{}
+		r := NewReceiver(1, window, port)
+		r.Handle(open(2, 0, 0), nil)
+		for i, want := range steps {
+			for range want.commits {
+				r.Handle(data(2, r.committed.Blocks+1), nil)
+			}
+			if want.frees > 0 {
+				r.Freed(uint64(want.frees))
+			}
+			got := step{want.commits, want.frees, uint64(len(port.sent)), port.last().Number, port.last().Limit}
+			if got != want {
+				t.Errorf("window %d, step %d: %+v, want %+v", window, i, got, want)
+			}
+		}
+	}
+}
+
 func FuzzParse_ReadsWhatIsWritten(f *testing.F) {
 	f.Add(Message{Kind: Data, From: 1 << 40, To: 2, Number: 3, Steps: 4}.AppendTo(nil))
 	f.Add([]byte("short"))
@@ -92,7 +143,7 @@ func FuzzReceiver_SurvivesAnyMessages(f *testing.F) {
 		for len(script) >= 5 {
 			m := Message{Kind: Kind(script[0] % 8), From: uint64(script[1]), To: uint64(script[2] % 2), Number: uint64(script[3]), Previous: uint64(script[4]), Steps: uint64(script[4])}
 			if m.Kind == 0 && freed < len(port.committed) {
-				r.Freed()
+				r.Freed(1)
 				freed++
 			}
 			r.Handle(m, nil)

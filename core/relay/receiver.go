@@ -16,13 +16,15 @@ type Receiver struct {
 	port   ReceiverPort
 	own    uint64
 	window uint64 // blocks of this host's arena that the sending host may fill
-	held   uint64 // of them, filled and not yet free
+	flight uint64 // blocks that it may have on their way
+	held   uint64 // of the window, filled and not yet free
 
 	from      uint64 // the newest incarnation of the sending host
 	open      bool
-	committed Count // numbers of from
-	heard     Count // numbers of from known to exist
-	limit     uint64
+	committed Count  // numbers of from
+	heard     Count  // numbers of from known to exist
+	acked     uint64 // the number in the last answer
+	limit     uint64 // in the last answer
 	gap       uint64 // the number for which a resend was asked last
 
 	// What an earlier incarnation had under way, which the sender gives new numbers as soon as it has read OPENED.
@@ -36,8 +38,14 @@ type Receiver struct {
 
 // NewReceiver returns a Receiver of one sending host, which may fill window blocks. own is this host's incarnation.
 func NewReceiver(own, window uint64, port ReceiverPort) *Receiver {
-	return &Receiver{port: port, own: own, window: window}
+	return &Receiver{port: port, own: own, window: window, flight: window}
 }
+
+// Bound says, before the first message, how many blocks may be on their way at once: at least one, and by default as many as the window has.
+func (r *Receiver) Bound(blocks uint64) { r.flight = max(1, min(r.window, blocks)) }
+
+// Hold says, before the first message, that so many blocks of the window are filled already: of another sender. Freed counts them too.
+func (r *Receiver) Hold(blocks uint64) { r.held = blocks }
 
 // Handle takes a message from the sending host. The caller has checked that the body of Data is a block of the schema.
 func (r *Receiver) Handle(m Message, body []byte) {
@@ -64,15 +72,14 @@ func (r *Receiver) Told(from, to uint64, given Count) {
 	}
 }
 
-// Freed says that a committed block is free again.
-func (r *Receiver) Freed() {
-	if r.held == 0 {
+// Freed says that committed blocks are free again. The sender hears of it, and of all commits, where it may wait for either.
+func (r *Receiver) Freed(blocks uint64) {
+	if blocks > r.held {
 		panic("relay: more blocks are freed than were committed")
 	}
-	r.held--
-	if limit := r.committed.Blocks + r.room(); r.open && limit > r.limit {
-		r.limit = limit
-		r.ack(false)
+	r.held -= blocks
+	if r.open {
+		r.report(1)
 	}
 }
 
@@ -86,7 +93,30 @@ func (r *Receiver) Expire() {
 // Committed returns how many blocks of the newest incarnation were committed.
 func (r *Receiver) Committed() (from uint64, c Count) { return r.from, r.committed }
 
-func (r *Receiver) room() uint64 { return r.window - min(r.window, r.held) }
+// Missing returns what the sending host is known to have made and has not brought, beyond what was lost.
+func (r *Receiver) Missing() Count {
+	missing := r.owed
+	if r.heard.Blocks > 0 {
+		missing = r.heard.minus(r.committed)
+	}
+	return missing
+}
+
+// room is the limit that the window and what may be on its way allow.
+func (r *Receiver) room() uint64 {
+	return max(r.limit, r.committed.Blocks+min(r.flight, r.window-min(r.window, r.held)))
+}
+
+// half is half of what may be on its way. Answers that wait for so much keep the sender sending, and cost each end little.
+func (r *Receiver) half() uint64 { return max(1, r.flight/2) }
+
+// report answers once so many commits are not acknowledged, the limit can grow by half, or the sender may wait for it to grow at all.
+func (r *Receiver) report(commits uint64) {
+	grows := r.room() - r.limit
+	if r.committed.Blocks-r.acked >= commits || grows >= r.half() || grows > 0 && r.limit == r.committed.Blocks {
+		r.ack(false)
+	}
+}
 
 func (r *Receiver) opens(m Message) {
 	if m.From > r.from {
@@ -94,7 +124,8 @@ func (r *Receiver) opens(m Message) {
 			r.close()
 		}
 		r.settle(m.Previous)
-		r.from, r.open, r.committed, r.heard, r.gap, r.limit = m.From, true, Count{}, Count{}, 0, r.room()
+		r.from, r.open, r.committed, r.heard, r.gap, r.acked, r.limit = m.From, true, Count{}, Count{}, 0, 0, 0
+		r.limit = r.room()
 	}
 	answer := Message{Kind: Opened, From: m.From, To: r.own, Previous: m.Previous, Limit: r.limit}
 	switch {
@@ -159,9 +190,7 @@ func (r *Receiver) data(m Message, body []byte) {
 		r.committed = Count{m.Number, m.Steps}
 		r.held++
 		r.port.Commit(r.from, m.Number, steps, body)
-		if r.limit-r.committed.Blocks <= r.window/2 || r.committed.Blocks%4 == 0 {
-			r.ack(false)
-		}
+		r.report(min(r.half(), 4))
 	case m.Number <= r.committed.Blocks:
 		r.ack(false)
 	case r.gap != r.committed.Blocks+1:
@@ -171,5 +200,6 @@ func (r *Receiver) data(m Message, body []byte) {
 }
 
 func (r *Receiver) ack(resend bool) {
+	r.acked, r.limit = r.committed.Blocks, r.room()
 	r.port.Send(Message{Kind: Ack, From: r.from, To: r.own, Number: r.committed.Blocks, Limit: r.limit, Resend: resend})
 }

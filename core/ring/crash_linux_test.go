@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(fifotest.Main(m, putNumbered)) }
+func TestMain(m *testing.M) { os.Exit(mainOf(m, putNumbered)) }
 
 // batch is the task of a child process: to put messages, so many at a time.
 type batch int
@@ -21,7 +20,7 @@ type batch int
 func (b batch) String() string { return strconv.Itoa(int(b)) }
 
 // putNumbered puts messages in batches until it is killed.
-func putNumbered(text string, n *fifotest.Notes) error {
+func putNumbered(text string, n *notes) error {
 	size, err := strconv.Atoi(text)
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func putNumbered(text string, n *fifotest.Notes) error {
 	if err != nil {
 		return err
 	}
-	n.Running.Store(1)
+	n.running.Store(1)
 	ms := make([]hostabi.Message, size)
 	for seq := uint64(0); ; {
 		for i := range ms {
@@ -38,7 +37,7 @@ func putNumbered(text string, n *fifotest.Notes) error {
 		}
 		put := r.Put(ms)
 		seq += uint64(put)
-		n.Moved.Store(seq)
+		n.moved.Store(seq)
 		if put == 0 {
 			r.WaitRoom(-1)
 		}
@@ -54,15 +53,15 @@ func TestSPSC_KilledProducerLeavesItsMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, seg := fifotest.NewNotes(t)
-		cmd := fifotest.StartChild(t, batch(1+rng.IntN(5)), r.FD(), seg)
+		n, seg := newNotes(t)
+		cmd := startChild(t, batch(1+rng.IntN(5)), r.FD(), seg)
 		deadline := time.Duration(rng.IntN(1_000_000))
 		next := uint64(1)
 		buf := make([]hostabi.Message, 3)
 		var started time.Time
 		for {
 			next = takeMessages(t, r, buf, next)
-			if started.IsZero() && n.Running.Load() != 0 {
+			if started.IsZero() && n.running.Load() != 0 {
 				started = time.Now()
 			}
 			if !started.IsZero() && time.Since(started) > deadline {
@@ -71,9 +70,9 @@ func TestSPSC_KilledProducerLeavesItsMessages(t *testing.T) {
 			r.Wait(time.Millisecond)
 		}
 		_ = cmd.Process.Kill()
-		fifotest.WaitDead(t, cmd)
+		waitDead(t, cmd)
 		next = takeMessages(t, r, buf, next)
-		if put := n.Moved.Load(); next-1 < put || next-1 > put+5 {
+		if put := n.moved.Load(); next-1 < put || next-1 > put+5 {
 			t.Errorf("%d messages arrived, %d were put", next-1, put)
 		}
 		arrived += next - 1

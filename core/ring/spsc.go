@@ -7,13 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/internal/fifo"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// ErrLayout says that the file is not a ring, or not of this kind or version, or its header and its size disagree.
-var ErrLayout = fifo.ErrLayout
 
 // SPSC is a ring of hostabi.Messages with one producer and one consumer, in one process or in two. Put and
 // WaitRoom belong to the producer, Get and Wait to the consumer: one goroutine each at a time. Everything else may
@@ -22,22 +18,22 @@ var ErrLayout = fifo.ErrLayout
 // Each end keeps its own position in private memory and publishes it; it rejects impossible positions of the other.
 type SPSC struct {
 	seg      *shm.Segment
-	h        *fifo.Header
+	h        *header
 	cells    []hostabi.Message
 	size     uint64
-	notEmpty fifo.Bell
-	notFull  fifo.Bell
+	notEmpty bell
+	notFull  bell
 	shut     atomic.Bool // by this process: the peer cannot take that back
 
 	_        [128]byte
 	tail     uint64 // producer: messages put
 	headSeen uint64 // producer: messages taken, as far as known
-	putting  fifo.Waiter
+	putting  waiter
 
 	_        [128]byte
 	head     uint64 // consumer: messages taken
 	tailSeen uint64 // consumer: messages put, as far as known
-	getting  fifo.Waiter
+	getting  waiter
 
 	_      [128]byte
 	nudged atomic.Bool
@@ -49,8 +45,8 @@ type SPSC struct {
 // New makes an empty ring with the given number of cells, a power of two. The name shows up in
 // /proc/*/maps.
 func New(name string, cells int) (*SPSC, error) {
-	g := fifo.RingGeometry(cells)
-	seg, err := fifo.Create(name, g)
+	g := geometryOf(cells)
+	seg, err := createSegment(name, g)
 	if err != nil {
 		return nil, err
 	}
@@ -60,28 +56,28 @@ func New(name string, cells int) (*SPSC, error) {
 // Open opens one end of a ring that another process made. It takes ownership of the file, also on an error:
 // ErrLayout, or one of shm.Open's.
 func Open(fd int) (*SPSC, error) {
-	seg, g, err := fifo.Open(fd, hostabi.RingMessages)
+	seg, g, err := openSegment(fd, hostabi.RingMessages)
 	if err != nil {
 		return nil, err
 	}
 	r := newSPSC(seg, g)
-	r.tail, r.head = r.h.Tail.Load(), r.h.Head.Load()
+	r.tail, r.head = r.h.tail.Load(), r.h.head.Load()
 	r.headSeen, r.tailSeen = r.head, r.tail
 	if used := r.tail - r.head; used > r.size {
-		err := fmt.Errorf("%w: %d messages in %d cells", fifo.ErrLayout, used, r.size)
+		err := fmt.Errorf("%w: %d messages in %d cells", ErrLayout, used, r.size)
 		return nil, fmt.Errorf("ring of file %d: %w", fd, errors.Join(err, r.Close()))
 	}
 	return r, nil
 }
 
 // newSPSC returns an end of an empty ring.
-func newSPSC(seg *shm.Segment, g fifo.Geometry) *SPSC {
-	h := fifo.HeaderAt(seg.Bytes())
+func newSPSC(seg *shm.Segment, g geometry) *SPSC {
+	h := headerAt(seg.Bytes())
 	r := &SPSC{
-		seg: seg, h: h, cells: messagesAt(seg.Bytes(), g.Cells), size: uint64(g.Cells),
+		seg: seg, h: h, cells: messagesAt(seg.Bytes(), g.cells), size: uint64(g.cells),
 	}
-	r.notEmpty, r.notFull = h.Bells()
-	r.putting, r.getting = fifo.NewWaiter(&r.notFull), fifo.NewWaiter(&r.notEmpty)
+	r.notEmpty, r.notFull = h.bells()
+	r.putting, r.getting = newWaiter(&r.notFull), newWaiter(&r.notEmpty)
 	return r
 }
 
@@ -103,9 +99,9 @@ func (r *SPSC) Put(ms []hostabi.Message) int {
 		copy(r.cells, ms[first:n])
 	}
 	r.tail += n
-	r.h.Tail.Store(r.tail)
-	if r.notEmpty.Armed() {
-		r.notEmpty.Ring()
+	r.h.tail.Store(r.tail)
+	if r.notEmpty.armed() {
+		r.notEmpty.ring()
 	}
 	return int(n)
 }
@@ -117,7 +113,7 @@ func (r *SPSC) room(wanted uint64) uint64 {
 	if free >= wanted && free > 0 {
 		return free
 	}
-	if head := r.h.Head.Load(); head-r.headSeen <= r.tail-r.headSeen {
+	if head := r.h.head.Load(); head-r.headSeen <= r.tail-r.headSeen {
 		r.headSeen = head
 	}
 	return r.size - (r.tail - r.headSeen)
@@ -139,9 +135,9 @@ func (r *SPSC) Get(dst []hostabi.Message) int {
 		copy(dst[first:n], r.cells)
 	}
 	r.head += n
-	r.h.Head.Store(r.head)
-	if r.notFull.Armed() && r.refresh() <= r.size/2 {
-		r.notFull.Ring()
+	r.h.head.Store(r.head)
+	if r.notFull.armed() && r.refresh() <= r.size/2 {
+		r.notFull.ring()
 	}
 	return int(n)
 }
@@ -157,7 +153,7 @@ func (r *SPSC) available() uint64 {
 // refresh looks how many messages there are. A tail that goes backwards or claims more than the ring holds is
 // ignored.
 func (r *SPSC) refresh() uint64 {
-	if tail := r.h.Tail.Load(); tail-r.tailSeen <= r.size-(r.tailSeen-r.head) {
+	if tail := r.h.tail.Load(); tail-r.tailSeen <= r.size-(r.tailSeen-r.head) {
 		r.tailSeen = tail
 	}
 	return r.tailSeen - r.head
@@ -172,7 +168,7 @@ func (r *SPSC) Wait(d time.Duration) bool {
 	if d == 0 || r.nudged.Swap(false) || r.IsShut() {
 		return r.refresh() > 0
 	}
-	r.getting.Wait(d, func() bool { return r.refresh() > 0 }, func() bool { return r.nudged.Swap(false) || r.IsShut() })
+	r.getting.wait(d, func() bool { return r.refresh() > 0 }, func() bool { return r.nudged.Swap(false) || r.IsShut() })
 	return r.refresh() > 0
 }
 
@@ -185,15 +181,15 @@ func (r *SPSC) WaitRoom(d time.Duration) bool {
 	if d == 0 || r.IsShut() {
 		return false
 	}
-	return r.putting.Wait(d, func() bool { return r.room(1) > 0 }, r.IsShut)
+	return r.putting.wait(d, func() bool { return r.room(1) > 0 }, r.IsShut)
 }
 
 // SetSpin says whether Wait and WaitRoom spin before they sleep, as they do at first where there is more than one
 // processor. A process whose goroutines keep all its processors busy should not. It must be called before either
 // end begins.
 func (r *SPSC) SetSpin(on bool) {
-	r.getting.SetSpin(on)
-	r.putting.SetSpin(on)
+	r.getting.setSpin(on)
+	r.putting.setSpin(on)
 }
 
 // Nudge makes the consumer's Wait return, the next one if none is under way. It concerns consumers in this process
@@ -205,8 +201,8 @@ func (r *SPSC) Nudge() {
 		return
 	}
 	r.nudged.Store(true)
-	if r.notEmpty.Armed() {
-		r.notEmpty.Ring()
+	if r.notEmpty.armed() {
+		r.notEmpty.ring()
 	}
 }
 
@@ -218,17 +214,17 @@ func (r *SPSC) Shut() {
 		return
 	}
 	r.shut.Store(true)
-	r.h.Closed.Store(1)
-	r.notEmpty.Kick()
-	r.notFull.Kick()
+	r.h.closed.Store(1)
+	r.notEmpty.kick()
+	r.notFull.kick()
 }
 
 // IsShut reports whether either end has shut the ring. Messages put before can be taken as long as Get finds any.
-func (r *SPSC) IsShut() bool { return r.h.Closed.Load() != 0 || r.shut.Load() }
+func (r *SPSC) IsShut() bool { return r.h.closed.Load() != 0 || r.shut.Load() }
 
 // Len returns how many messages are in the ring, or were a moment ago.
 func (r *SPSC) Len() int {
-	return int(min(r.h.Tail.Load()-r.h.Head.Load(), r.size))
+	return int(min(r.h.tail.Load()-r.h.head.Load(), r.size))
 }
 
 // Close unmaps the ring and closes its file; the other end may continue. Only Nudge and Shut may be under way, or follow.

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/internal/fifo"
-	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -17,12 +15,12 @@ import (
 // heapSPSC returns both ends of a ring in memory that the race detector sees.
 func heapSPSC(t testing.TB, cells int) (producer, consumer *SPSC) {
 	t.Helper()
-	g := fifo.RingGeometry(cells)
-	seg, err := shm.Heap(g.Total())
+	g := geometryOf(cells)
+	seg, err := shm.Heap(g.total())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fifo.Format(seg, g)
+	format(seg, g)
 	return newSPSC(seg, g), newSPSC(seg, g)
 }
 
@@ -32,7 +30,7 @@ func TestSPSC_ArriveInOrderThroughAnotherMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	in, err := Open(fifotest.OpenAgain(t, out.FD()))
+	in, err := Open(openAgain(t, out.FD()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +107,7 @@ func TestSPSC_NudgeEndsWait(t *testing.T) {
 	go func() {
 		waiting <- in.Wait(-1)
 	}()
-	for in.h.Counters().EmptyWaits == 0 { // until it sleeps
+	for in.h.emptyWaits.Load() == 0 { // until it sleeps
 		runtime.Gosched()
 	}
 	in.Nudge()
@@ -125,7 +123,7 @@ func TestSPSC_ShutWakesBothEndsAndKeepsMessages(t *testing.T) {
 	}
 	waiting := make(chan bool)
 	go func() { waiting <- out.WaitRoom(-1) }()
-	for out.h.Counters().FullWaits == 0 {
+	for out.h.fullWaits.Load() == 0 {
 		runtime.Gosched()
 	}
 	in.Shut()
@@ -145,12 +143,12 @@ func TestSPSC_ShutWakesBothEndsAndKeepsMessages(t *testing.T) {
 }
 
 func TestOpen_RefusesOtherFiles(t *testing.T) {
-	q, err := fifo.Create("queue", fifo.Geometry{Kind: hostabi.RingQueue, Cells: 2, CellBytes: 32, Payload: 8})
+	q, err := createSegment("queue", geometry{kind: hostabi.RingQueue, cells: 2, cellBytes: 32, payload: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := Open(fifotest.OpenAgain(t, q.FD())); !errors.Is(err, ErrLayout) {
+	if _, err := Open(openAgain(t, q.FD())); !errors.Is(err, ErrLayout) {
 		t.Errorf("Open of a queue = %v, want ErrLayout", err)
 	}
 	seg, err := shm.Create("zero", 1)
@@ -158,7 +156,7 @@ func TestOpen_RefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer seg.Close()
-	if _, err := Open(fifotest.OpenAgain(t, seg.FD())); !errors.Is(err, ErrLayout) {
+	if _, err := Open(openAgain(t, seg.FD())); !errors.Is(err, ErrLayout) {
 		t.Errorf("Open of zeros = %v, want ErrLayout", err)
 	}
 	for _, cells := range []int{-2, 0, 1, 3, hostabi.MaxRingCells * 2} {

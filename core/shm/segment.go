@@ -29,6 +29,12 @@ const (
 	ReadOnly         // a write to Bytes ends the process with a signal
 )
 
+// Take returns the descriptor of a file, of which only that stays open. The caller owns it.
+func Take(f *os.File) (int, error) {
+	fd, err := Dup(int(f.Fd()))
+	return fd, errors.Join(err, f.Close())
+}
+
 // Segment is a piece of memory of fixed size, zero when it is created. It belongs to the caller that made it and is
 // valid until Close. Bytes, FD and Size may be called from any goroutine; access to the bytes is up to the caller.
 type Segment struct {

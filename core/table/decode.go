@@ -34,11 +34,12 @@ func Fields(t reflect.Type) []Field {
 			}
 			continue
 		}
-		key, option, _ := strings.Cut(tag, ",")
+		key, rest, _ := strings.Cut(tag, ",")
+		options := strings.Split(rest, ",")
 		if key == "" || key == "-" || !f.IsExported() {
 			continue
 		}
-		list = append(list, Field{Key: key, Bytes: option == "bytes", Omit: option == "omitempty", Index: []int{i}})
+		list = append(list, Field{Key: key, Bytes: slices.Contains(options, "bytes"), Omit: slices.Contains(options, "omitempty"), Index: []int{i}})
 	}
 	return list
 }
@@ -137,10 +138,18 @@ func (d *decoder) fill(v Value, key string, into reflect.Value, bytes bool) {
 		d.fillText(v, key, u)
 		return
 	}
+	if w, ok := into.Addr().Interface().(Worded); ok {
+		if word, isWord := v.Scalar().(string); isWord {
+			w.SetWord(word)
+			return
+		}
+	}
 	switch into.Kind() {
 	case reflect.Struct, reflect.Map:
 		names, ok := v.Keys()
 		switch {
+		case !ok && reflect.PointerTo(into.Type()).Implements(reflect.TypeFor[Worded]()):
+			d.wrong(v, key, "a word or a table", "")
 		case !ok:
 			d.wrong(v, key, "a table", "")
 		case into.Kind() == reflect.Struct:

@@ -44,6 +44,10 @@ func describe(list []Description, path string, v reflect.Value, present bool) []
 			value = value.Elem()
 		}
 		if isTable(value) && len(Fields(value.Type())) > 0 {
+			if reflect.PointerTo(value.Type()).Implements(reflect.TypeFor[Worded]()) {
+				list = append(list, Description{Key: path + f.Key, Type: "text or table", Default: tag.Get("default"), Range: tag.Get("range"), Meaning: tag.Get("doc")})
+				here = false // the word is the default
+			}
 			list = describe(list, path+f.Key+".", value, here)
 			continue
 		}

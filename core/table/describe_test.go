@@ -24,6 +24,7 @@ func TestDescribe_ListsEveryKeyThatDecodeTakes(t *testing.T) {
 		Each   map[string]layer `toml:"each" name:"PATTERN"`
 		Bound  any              `toml:"bound" type:"number or text" doc:"Bound."`
 		Gone   int              `toml:"gone" doc:"-"`
+		Start  start            `toml:"start" doc:"Start." range:"now, or a table" default:"none"`
 		limits
 	}{Epochs: 4, Wait: time.Minute}
 	want := []Description{
@@ -36,6 +37,8 @@ func TestDescribe_ListsEveryKeyThatDecodeTakes(t *testing.T) {
 		{"by", "table of integers", "{}", "", "", "Shares."},
 		{"each.PATTERN.out", "integer", "", "", "", "Width."},
 		{"bound", "number or text", "", "", "", "Bound."},
+		{"start", "text or table", "none", "now, or a table", "", "Start."},
+		{"start.after", "integer", "", "", "", "Seconds."},
 		{"memory", "size", "the runtime's", "", "", "Most memory."},
 	}
 	got := Describe(&into)

@@ -48,6 +48,11 @@ func encodeValue(v reflect.Value, bytes bool) string {
 			return Quote(string(text))
 		}
 	}
+	if w, ok := v.Interface().(worder); ok {
+		if word, ok := w.Word(); ok {
+			return Quote(word)
+		}
+	}
 	switch v.Kind() {
 	case reflect.String:
 		return Quote(v.String())

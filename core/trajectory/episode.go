@@ -21,6 +21,10 @@ type Episode struct {
 	// Policy is the PolicyID of the policy that acted, 0 where one policy acts in all rows of the rollout's blocks: the
 	// rollout's wires say which.
 	Policy uint32
+	// Number counts the episodes of the agent in its environment, from 0, in the life of the rollout's instance that Begun numbers; see
+	// component.Succession.
+	Number uint32
+	Begun  uint16
 }
 
 // PolicyID is the number of a policy in an Episode: the 32-bit FNV-1a hash of its name.
@@ -40,13 +44,13 @@ const (
 )
 
 // Message encodes the episode: Inline[0] has the bits of the return below and the length above, Inline[1] the
-// environment below, the flag in bit 32, the task above it and the agent above that; T is the policy.
+// environment below, the flag in bit 32, the task above it and the agent above that; T is the policy, Split the number and Kind the life.
 func (e Episode) Message() hostabi.Message {
 	where := uint64(e.Env) | uint64(e.Task)<<taskAt | uint64(e.Agent)<<agentAt
 	if e.Terminated {
 		where |= flagTerminated
 	}
-	return hostabi.Message{T: e.Policy, Inline: [2]uint64{
+	return hostabi.Message{T: e.Policy, Split: e.Number, Kind: e.Begun, Inline: [2]uint64{
 		uint64(math.Float32bits(e.Return)) | uint64(e.Length)<<32, where,
 	}}
 }
@@ -56,6 +60,6 @@ func EpisodeOf(m *hostabi.Message) Episode {
 	return Episode{
 		Return: math.Float32frombits(uint32(m.Inline[0])), Length: uint32(m.Inline[0] >> 32),
 		Env: uint32(m.Inline[1]), Terminated: m.Inline[1]&flagTerminated != 0,
-		Task: uint16(m.Inline[1] >> taskAt), Agent: uint16(m.Inline[1] >> agentAt), Policy: m.T,
+		Task: uint16(m.Inline[1] >> taskAt), Agent: uint16(m.Inline[1] >> agentAt), Policy: m.T, Number: m.Split, Begun: m.Kind,
 	}
 }

@@ -146,10 +146,61 @@ func (t Trajectory) CopyOutcomeOf(env, row int, from Trajectory) {
 // ClearOutcomeOf makes a step empty for one environment or agent: no reward, no episode has ended, and the observation is the
 // previous one.
 func (t Trajectory) ClearOutcomeOf(env, row int) {
+	t.ClearResultOf(env, row)
+	t.CopyObservedOf(env, row+1, t, row)
+}
+
+// ClearResultOf is ClearOutcomeOf without the observation.
+func (t Trajectory) ClearResultOf(env, row int) {
 	for _, c := range t.Schema.outcome {
 		t.at(c, row).clearRow(env)
 	}
-	t.CopyObservedOf(env, row+1, t, row)
+}
+
+// Pad completes a block whose first rows, 1 or more, have been stepped: the others are not valid, have no outcome, and repeat the
+// observation and the value of the row after the last step, and what was drawn in it, with actions that its masks allow. The versions of the
+// environment are left out.
+func (t Trajectory) Pad(rows int) {
+	steps := t.Schema.Shape.Steps
+	if rows >= steps {
+		return
+	}
+	for i := range t.Schema.columns {
+		l := &t.Schema.columns[i]
+		switch {
+		case l.Column == CoreState:
+			chunk := t.Schema.StoredEvery()
+			repeat(t, l, rows/chunk+1, steps/chunk+1, nil)
+		case l.Column == PluginVersion:
+		case l.Flags&Outcome != 0 || l.Column.Kind() == Valid:
+			repeat(t, l, rows, steps, nil)
+		case l.Flags&AtT1 != 0:
+			repeat(t, l, rows+1, steps+1, t.row(l, rows).Data)
+		case l.Flags&AtT != 0:
+			repeat(t, l, rows, steps, t.row(l, rows-1).Data)
+		}
+	}
+	if !t.Schema.Has(Mask) {
+		return
+	}
+	for i := range t.Schema.Rows() {
+		t.FirstLegal(i, rows)
+	}
+	for i := range t.Schema.actions {
+		l := &t.Schema.columns[t.Schema.actions[i].action]
+		repeat(t, l, rows+1, steps, t.row(l, rows).Data)
+	}
+}
+
+// repeat writes what one row of a column holds, or zeros, to its rows from first up to, but not including, end.
+func repeat(t Trajectory, l *Layout, first, end int, row []byte) {
+	for r := first; r < end; r++ {
+		if to := t.row(l, r).Data; row == nil {
+			clear(to)
+		} else {
+			copy(to, row)
+		}
+	}
 }
 
 // KeepFinal makes an environment's, or agent's, observation in a row its last observation.

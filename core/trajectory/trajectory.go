@@ -33,7 +33,7 @@ type Meta struct {
 	FirstEnv      uint32 // 8: global index of environment 0 of the block
 	Rollout       uint16 // 12: index of the rollout component
 	Split         uint16 // 14
-	FirstStep     uint64 // 16: env steps that each environment had made before row 0; see LifeSteps
+	FirstStep     uint64 // 16: env steps that each environment had made before row 0, padding of whole episodes included; see LifeSteps
 	ValidRows     uint32 // 24: rows with valid = 1
 	_             uint32
 	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256; the newest, if several made the rows

@@ -25,7 +25,7 @@ var shelves = []struct {
 const tutorials = "start"
 
 // startOrder is the order of the tutorials.
-var startOrder = []string{"install.md", "first-run.md", "gymnasium.md", "environment.md", "component.md", "coming-from.md"}
+var startOrder = []string{"install.md", "first-run.md", "gymnasium.md", "environment.md", "component.md", "game.md", "reward.md", "hosts.md", "python.md", "coming-from.md"}
 
 // index is the page that lists all pages, and the sentence that each tutorial begins with.
 func index(root string) (string, error) {

@@ -1,6 +1,7 @@
 package demos
 
 import (
+	"encoding/xml"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,5 +44,34 @@ func TestDemo_MendsTheRewardInThreeWays(t *testing.T) {
 	}
 	if n := strings.Count(string(picture), "<polyline"); n != 3 {
 		t.Errorf("the picture has %d curves, want 3", n)
+	}
+}
+
+// The picture of the README is what the program prints: a session that is recorded again is well-formed, small and ends with what was learned.
+func TestDemo_RecordsASession(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program, picture := filepath.Join(dir, "rlhost"), filepath.Join(dir, "recording.svg")
+	testkit.Build(t, "../../cmd/rlhost", program)
+	if out, err := exec.CommandContext(t.Context(), testkit.Needs(t, "python3"), "recording/record.py", program, "../../pipeline.toml", picture).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{picture, "../../docs/recording.svg"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var svg struct {
+			Lines []string `xml:"text"`
+		}
+		if err := xml.Unmarshal(text, &svg); err != nil || len(text) > 8<<10 {
+			t.Errorf("%s: %d bytes, %v", path, len(text), err)
+		}
+		said := strings.Join(svg.Lines, "\n")
+		for _, want := range []string{"$ rlhost train", "target reached: mean return", "$ rlhost runs"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s does not show %q:\n%s", path, want, said)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package plugins_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -98,7 +100,15 @@ func wholeModules(t *testing.T) map[string]string {
 
 func testWhole(t *testing.T, language string, c core.Component) {
 	t.Helper()
-	r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "whole[1]", Index: 1, Count: 3, Run: core.Run{Seed: 4, Synchronous: true},
+	var other func(args json.RawMessage) (json.RawMessage, error)
+	askOther := func(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error)) {
+		reply, err := other(args)
+		if ask != "half" || within != time.Second || !sameJSON(string(args), `{"x":2.5}`) {
+			t.Errorf("%s: it asks %s(%s) within %v", language, ask, args, within)
+		}
+		answer(reply, err)
+	}
+	r := plugintest.NewRig(t, c, plugintest.RigOptions{AskOther: askOther, Name: "whole[1]", Index: 1, Count: 3, Run: core.Run{Seed: 4, Synchronous: true},
 		Grants: map[string][]string{"in": {"reward"}}}, plugintest.DecodeTable(nil))
 	gauge := func(name string, want float64) {
 		t.Helper()
@@ -136,6 +146,20 @@ func testWhole(t *testing.T, language string, c core.Component) {
 	pauser.Resume()
 	gauge("state", 2)
 	testAnswers(t, language, r)
+	for _, a := range []struct {
+		reply    string
+		err      error
+		answered float64
+		fault    float64
+	}{
+		{"1.25", nil, 1.25, 0}, {`{"name": "é", "y": -3}`, nil, -3, 0}, {"", core.ErrLate, -3, 123}, {"", fmt.Errorf("%w: gone", core.ErrLost), -3, 125},
+		{"", &core.Raised{Type: "ValueError", Text: "no", Place: "x.py:1"}, -3, 122.1}, {"7", nil, 7, 0},
+	} {
+		other = func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(a.reply), a.err }
+		tell(hostabi.Message{Kind: 4})
+		gauge("answered", a.answered)
+		gauge("fault", a.fault)
+	}
 	tell(hostabi.Message{Kind: 3})
 	if !slices.Equal(r.Stops, []core.StopReason{core.StopEnvSteps}) {
 		t.Errorf("%s: the run ends for %v", language, r.Stops)

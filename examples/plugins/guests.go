@@ -127,6 +127,13 @@ func Guests() []Guest {
 	}
 }
 
+// Interpreter returns the row of the module that computes exported policies: no guest, but built as guests are.
+func Interpreter() Guest {
+	language := c()
+	language.Sources = []string{"{folder}/*.[ch]"}
+	return Guest{Module: "../../pipeline/export/interpreter/policy.wasm", Env: "policy", Language: language, Committed: true}
+}
+
 //go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm cartpole-c/cartpole_positions.wasm mountaincar-c/mountaincar.wasm
 //go:embed chase-c/chase.wasm connectfour-c/connectfour.wasm snake-c/snake.wasm tag-c/tag.wasm
 //go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/*.wasm sanity-c/*.wasm

@@ -157,7 +157,7 @@ func TestCorridor_IsTheSameInAllLanguages(t *testing.T) {
 }
 
 func TestModules_AreMadeFromTheirSources(t *testing.T) {
-	for _, g := range plugins.Guests() {
+	for _, g := range append(plugins.Guests(), plugins.Interpreter()) {
 		if !g.Committed {
 			continue
 		}
@@ -188,7 +188,7 @@ func recordOf(t *testing.T, g plugins.Guest) string {
 // Cargo names crates by their folder, and lays the code out by these names: a clone elsewhere gives other bytes. For
 // Rust modules the record alone checks the sources, and the traces check the results.
 func TestModules_AreWhatTheirCompilerMakes(t *testing.T) {
-	for _, g := range plugins.Guests() {
+	for _, g := range append(plugins.Guests(), plugins.Interpreter()) {
 		if !g.Committed || g.Language.Name == "Rust" {
 			continue
 		}

@@ -36,7 +36,7 @@ type program struct {
 	layout *layout
 }
 
-var _ ppo.Program = (*program)(nil)
+var _ ppo.Dividing = (*program)(nil)
 
 // Compile lays out the network.
 func (b *Backend) Compile(n *policy.Network) (policy.Program, error) {
@@ -60,4 +60,9 @@ func (p *program) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error
 		return nil, err
 	}
 	return ppo.Over(e, &p.layout.net, p.layout.net.Params(), c)
+}
+
+// NewSeated prepares learning from params with others.
+func (p *program) NewSeated(params []float32, c ppo.Config) (ppo.Seated, error) {
+	return newEngine(p.Backend, p.layout, params, c)
 }

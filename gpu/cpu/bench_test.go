@@ -57,7 +57,21 @@ func BenchmarkUpdate(b *testing.B) {
 	})
 }
 
-func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows, all int) {
+// BenchmarkLearners is BenchmarkUpdate by one learner and by two that divide each minibatch.
+func BenchmarkLearners(b *testing.B) {
+	for _, c := range []struct {
+		net  policy.Network
+		rows int
+	}{{small, 64}, {small, 256}, {small, 1024}, {large, 128}, {large, 1024}} {
+		for _, learners := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/rows=%d/learners=%d", dims(c.net), c.rows, learners), func(b *testing.B) {
+				update(b, divided{cpu.New(), learners}, c.net, c.rows, 1024)
+			})
+		}
+	}
+}
+
+func update(b *testing.B, backend policy.Backend, n policy.Network, rows, all int) {
 	const envs = 32
 	params := policy.Init(&n, 1)
 	d := policytest.Acted(b, backend, params, policytest.Options{Network: n, Steps: all / envs, Envs: envs, Blocks: 1, Seed: 1})

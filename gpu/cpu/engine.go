@@ -24,12 +24,11 @@ type engine struct {
 	source  source
 	enters  *policy.Entry // nil for observations that are read as they lie
 	batch   minibatch
-	block   []uint32  // rows that logProbs takes at a time
 	chunkAt []int     // where the chunks of its rows begin
 	logProb []float32 // per dataset row, under the current policy; only for V-trace
 }
 
-var _ ppo.Engine = (*engine)(nil)
+var _ ppo.Seated = (*engine)(nil)
 
 func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, error) {
 	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, enters: l.entry(), params: aligned(l.whole), m: aligned(l.size), v: aligned(l.size)}
@@ -64,51 +63,46 @@ func (k *engine) Target() {
 	if k.Over() {
 		return
 	}
+	var logProb []float32
 	if k.Config.VTrace {
 		k.logProbs()
+		logProb, _ = k.Sum(k.logProb, ppo.LossSums{}) // each row is in one learner's share, and 0 in the others'
+		if k.Over() || k.Missed() {
+			return
+		}
 	}
-	k.Aim(k.logProb)
+	k.Aim(logProb)
 	if !k.Over() {
 		k.source.aim(&k.Targets)
 	}
 }
 
-// logProbs computes the log-probability of every stored action under the current policy, for V-trace's ratios. Rows
-// that are not valid get a number without a meaning.
+// logProbs computes the log-probability of every stored action under the current policy, for V-trace's ratios: 0 for rows that are not valid or
+// are in the share of another learner.
 func (k *engine) logProbs() {
-	rows := k.Dataset.Rows()
-	k.logProb = grown(k.logProb, rows)
-	if k.kept > 0 {
-		k.logProbsOfChunks(k.Samples.Entered)
+	k.logProb = grown(k.logProb, k.Dataset.Rows())
+	clear(k.logProb)
+	rows, size := k.Share(&k.net, k.Samples.Rows()), k.shard.block
+	k.shard.prepare(&k.Config, ppo.Rates{}, len(rows))
+	if k.kept == 0 {
+		for ; len(rows) > 0; rows = rows[min(size, len(rows)):] {
+			k.logProbsOf(rows[:min(size, len(rows))])
+		}
 		return
 	}
-	s := k.shard
-	s.prepare(&k.Config, ppo.Rates{}, rows)
-	for lo := 0; lo < rows; lo += s.block {
-		n := min(s.block, rows-lo)
-		k.block = k.block[:0]
-		for i := range n {
-			k.block = append(k.block, uint32(lo+i))
-		}
-		k.gather(k.block)
-		s.evaluate(0, n)
-		copy(k.logProb[lo:], s.dist.logProbs()[:n])
+	chunks := k.layout.block() / k.net.Chunk
+	k.chunkAt = k.Dataset.ChunkStarts(&k.net, rows, k.chunkAt[:0])
+	for first, last := 0, len(k.chunkAt)-1; first < last; first += chunks {
+		k.logProbsOf(k.arrange(rows[k.chunkAt[first]:k.chunkAt[min(first+chunks, last)]]))
 	}
 }
 
-// logProbsOfChunks is logProbs for a network that keeps a state, of valid rows in whole chunks.
-func (k *engine) logProbsOfChunks(rows []uint32) {
-	clear(k.logProb)
-	s, chunks := k.shard, k.layout.block()/k.net.Chunk
-	s.prepare(&k.Config, ppo.Rates{}, len(rows))
-	k.chunkAt = k.Dataset.ChunkStarts(&k.net, rows, k.chunkAt[:0])
-	for first, last := 0, len(k.chunkAt)-1; first < last; first += chunks {
-		block := k.arrange(rows[k.chunkAt[first]:k.chunkAt[min(first+chunks, last)]])
-		k.gather(block)
-		s.evaluate(0, len(block))
-		for i, row := range block {
-			k.logProb[row] = s.dist.logProbs()[i]
-		}
+// logProbsOf is logProbs of a block of rows.
+func (k *engine) logProbsOf(rows []uint32) {
+	k.gather(rows)
+	k.shard.evaluate(0, len(rows))
+	for i, row := range rows {
+		k.logProb[row] = k.shard.dist.logProbs()[i]
 	}
 }
 
@@ -118,19 +112,22 @@ func (k *engine) Step(lo int, ends []int) {
 		return
 	}
 	all := k.Rows[lo:ends[len(ends)-1]]
-	if len(ends) == 1 {
+	if len(ends) == 1 && k.Seat == nil {
 		all = k.arrange(all)
 	}
 	n, moments := len(all), k.MomentsOf(all)
 	k.shard.prepare(&k.Config, k.Rates, n)
 	for _, hi := range ends {
-		rows := k.arrange(k.Rows[lo:hi])
+		rows := k.arrange(k.Share(&k.net, k.Rows[lo:hi]))
 		k.gather(rows)
 		moments.Normalize(k.batch.advantage[:len(rows)])
 		k.shard.rows(len(rows))
 		lo = hi
 	}
-	grad, sums := k.shard.grad, k.shard.dist.sums()
+	grad, sums := k.Sum(k.shard.grad, k.shard.dist.sums())
+	if k.Over() || k.Missed() {
+		return
+	}
 	norms := k.norms(grad)
 	if k.Finite(norms, k.steps+1) {
 		k.improve(k.NextRates(sums, n), grad, norms)

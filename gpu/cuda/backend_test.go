@@ -54,6 +54,12 @@ func closes(t testing.TB, close func() error) {
 // smoke are networks that TestBackend takes where it has seconds: one with masks whose policy and value share all, one that remembers.
 var smoke = []string{"6-[]-3 tanh shared", "a gated recurrent unit in chunks of one row"}
 
+// pictures are networks of which the interpreter makes one update in seconds. A GPU makes it in no time.
+var pictures = []string{
+	"residual blocks", "convolutions in tiles", "stacked frames of bytes", "stacked frames with the channels first", "joined and normalised images",
+	"strided convolutions", "pictures of bytes", "images with activations that are no functions of their result",
+}
+
 // without names the networks of policytest that this backend leaves out.
 var without = []string{
 	// By their names in policytest.Cases.
@@ -70,17 +76,26 @@ func networks(yield func(name string, o policytest.Options) bool) {
 
 // Over the interpreter the suite takes minutes for all networks: make test-kernels. The tests below take every network once.
 func TestBackend(t *testing.T) {
+	var all []string
+	for name := range policytest.Cases {
+		all = append(all, name)
+	}
+	for _, name := range pictures {
+		if !slices.Contains(all, name) {
+			t.Errorf("there is no network %q", name)
+		}
+	}
 	names := append(slices.Clone(smoke), without...)
 	if os.Getenv("RLHOST_LONG") != "" {
-		names = nil
-		for name := range policytest.Cases {
-			names = append(names, name)
-		}
+		names = all
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			tolerance := policytest.Float32
 			tolerance.Without = without
+			if name := os.Getenv("RLHOST_CUDA_DRIVER"); name == "" || name == "fake" {
+				tolerance.Brief = pictures
+			}
 			if tolerance.Allocates = !countsAllocations(); tolerance.Allocates {
 				t.Parallel() // a test that counts allocations counts the other tests', too: testing refuses it
 			}

@@ -22,6 +22,10 @@ type Config struct {
 	// memory of one.
 	Accumulate int `toml:"accumulate" doc:"Minibatches of an optimiser step: it is as with one that many times as large, in the memory of one." range:"1 to 4,096"`
 
+	// Learners divide the rows of each minibatch among them, each on a processor of its own, and make the same step of the sum of their
+	// gradients: that of one learner, but for rounding.
+	Learners int `toml:"learners" doc:"Learners that divide each minibatch among them, each on a processor of its own." range:"1 to 64"`
+
 	// BurnInRows has the first rows of each chunk only bring a core's state up to date with the parameters that a dataset's learning begins
 	// with (Kapturowski et al. 2019, section 2.3). They count in the targets of the rows before them, and have no loss of their own.
 	BurnInRows int `toml:"burn_in_rows" doc:"First rows of each chunk that only warm a core's state up with the current parameters; 0 = off." range:"0 to net.chunk - 1" unit:"rows"`
@@ -72,10 +76,13 @@ type Config struct {
 // MaxAccumulate bounds Config.Accumulate.
 const MaxAccumulate = 4096
 
+// MaxLearners bounds Config.Learners.
+const MaxLearners = 64
+
 // Defaults returns CleanRL's settings of PPO for classic control, with the value loss as ½·MSE times 0.5.
 func Defaults() Config {
 	return Config{
-		Epochs: 4, Minibatch: 128, Accumulate: 1,
+		Epochs: 4, Minibatch: 128, Accumulate: 1, Learners: 1,
 		Gamma: 0.99, GAELambda: 0.95, Discount: DiscountReplace,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
 		RhoBar: 1, CBar: 1, VTraceRecompute: RecomputeDataset,
@@ -94,6 +101,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("minibatch = %d: want 1 or more rows", c.Minibatch)
 	case c.Accumulate < 1 || c.Accumulate > MaxAccumulate:
 		return fmt.Errorf("accumulate = %d: want 1 to %d minibatches", c.Accumulate, MaxAccumulate)
+	case c.Learners < 0 || c.Learners > MaxLearners:
+		return fmt.Errorf("learners = %d: want 1 to %d", c.Learners, MaxLearners)
 	case c.BurnInRows < 0:
 		return fmt.Errorf("burn_in_rows = %d: want 0 or more", c.BurnInRows)
 	case !within(c.Gamma):

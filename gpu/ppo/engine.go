@@ -54,6 +54,11 @@ type Program interface {
 
 // NewLearner compiles a network and prepares learning. A backend that only acts is ErrUnsupported.
 func NewLearner(b policy.Backend, n *policy.Network, params []float32, c Config) (Learner, error) {
+	return NewLearnerWith(b, n, params, c, Hosts{})
+}
+
+// NewLearnerWith is NewLearner with learners on other hosts.
+func NewLearnerWith(b policy.Backend, n *policy.Network, params []float32, c Config, hosts Hosts) (Learner, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -71,7 +76,12 @@ func NewLearner(b policy.Backend, n *policy.Network, params []float32, c Config)
 	if !ok {
 		return nil, fmt.Errorf("backend %s: learning: %w", b.Name(), policy.ErrUnsupported)
 	}
-	l, err := learns.NewLearner(params, c)
+	var l Learner
+	if c.Learners > 1 || hosts.Most > 0 {
+		l, err = newTeam(b, p, n, params, c, hosts)
+	} else {
+		l, err = learns.NewLearner(params, c)
+	}
 	if err != nil || c.BurnInRows == 0 {
 		return l, err
 	}

@@ -1,9 +1,12 @@
 package ppo
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/rlhost/rlhost/core/reduce"
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
@@ -14,13 +17,19 @@ type Host struct {
 	Targets Targets
 	*Round
 	Rows []uint32 // of the epoch
+	Seat Seat     // of an engine that is one of several; else nil
 
-	stats Stats
-	err   error
-	over  bool
-	rate  float32 // with AdaptiveKL, between updates too
+	stats  Stats
+	err    error
+	over   bool
+	missed bool    // see Seated.Missed
+	rate   float32 // with AdaptiveKL, between updates too
 
 	advantage []float32 // of a step's rows
+	starts    []int     // of chunks in rows that are shared
+	deal      deal      // of those
+	share     []uint32  // the seat's
+	numbers   []float64 // of a step's loss
 }
 
 // Begin is Engine's.
@@ -68,11 +77,68 @@ func (h *Host) bounded(rate float32) float32 {
 // Over reports whether to skip all further work of the update.
 func (h *Host) Over() bool { return h.over }
 
-// Fail ends the update with an error, if there is one.
+// Fail ends the update with an error, if there is one: for the other learners of a team, too.
 func (h *Host) Fail(err error) {
-	if err != nil {
-		h.err, h.over = err, true
+	if err == nil {
+		return
 	}
+	h.err, h.over = err, true
+	if h.Seat != nil {
+		h.Seat.Leave(err)
+	}
+}
+
+// Share returns the rows that the engine computes of some: all, or its seat's share. Of a network that keeps a state they come as
+// policy.Dataset.Chunked has them, and a share has whole chunks. It is for reading, until the next call.
+func (h *Host) Share(n *policy.Network, rows []uint32) []uint32 {
+	if h.Seat == nil {
+		return rows
+	}
+	seat, seats := h.Seat.Place()
+	if n.Chunk == 0 {
+		lo, hi := reduce.Share(len(rows), seat, seats)
+		return rows[lo:hi]
+	}
+	h.starts, h.share = h.Dataset.ChunkStarts(n, rows, h.starts[:0]), h.share[:0]
+	for k, of := range h.deal.out(h.starts, seats) {
+		if of == seat {
+			h.share = append(h.share, rows[h.starts[k]:h.starts[k+1]]...)
+		}
+	}
+	return h.share
+}
+
+// Sit is Seated's.
+func (h *Host) Sit(s Seat) { h.Seat, h.missed = s, false }
+
+// Missed is Seated's.
+func (h *Host) Missed() bool { return h.missed }
+
+// lossNumbers is how many numbers of LossSums are added up.
+const lossNumbers = 7
+
+// Sum returns the sum of the gradients of all shares, and of the sums of their losses, given the engine's own. Where a learner of the team
+// has left there is none: the update ends, or, where that was on another host, Missed is true. The gradient is for reading, until the next one.
+func (h *Host) Sum(own []float32, loss LossSums) ([]float32, LossSums) {
+	if h.Seat == nil {
+		return own, loss
+	}
+	h.numbers = append(h.numbers[:0], loss.PolicyLoss, loss.ValueLoss, loss.Entropy, loss.ApproxKL, loss.OldApproxKL, loss.Clipped, loss.RatioError)
+	sum, all, err := h.Seat.Sum(own, h.numbers)
+	if err == nil && slices.ContainsFunc(all, func(s []float64) bool { return len(s) != len(h.numbers) }) {
+		err = errors.New("a learner's sums of losses are incomplete")
+	}
+	if err != nil {
+		if h.missed = errors.Is(err, ErrFar) || errors.Is(err, reduce.ErrLength); !h.missed {
+			h.Fail(err)
+		}
+		return own, loss
+	}
+	loss = LossSums{}
+	for _, s := range all {
+		loss.Add(LossSums{PolicyLoss: s[0], ValueLoss: s[1], Entropy: s[2], ApproxKL: s[3], OldApproxKL: s[4], Clipped: s[5], RatioError: s[6]})
+	}
+	return sum, loss
 }
 
 // Aim computes the targets, by V-trace if there are new log-probabilities, one for each row of the dataset.

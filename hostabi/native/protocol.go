@@ -339,7 +339,8 @@ type PolicyColumn struct {
 // EnvStateCall is a call that is not on the step path. A call that the environments do not offer ends in
 // CodeUnsupported, a refusal that has changed nothing in CodeOrder; after any other error the host makes them again.
 type EnvStateCall struct {
-	Do    string     `json:"do"`    // renew, snapshot, restore, save, load, ask
-	Env   int        `json:"env"`   // for save and load
-	State *StateSize `json:"state"` // for restore, load and ask, whose question it is: sent on the wire before
+	Do    string     `json:"do"`             // renew, snapshot, restore, save, load, ask, render
+	Env   int        `json:"env"`            // for save, load and render
+	Mode  int        `json:"mode,omitempty"` // for render, whose picture is returned as a state is: as rl_render takes it
+	State *StateSize `json:"state"`          // for restore, load and ask, whose question it is: sent on the wire before
 }

@@ -57,6 +57,7 @@ func Modes() []Mode {
 		{Name: "without autoreset", auto: hostabi.Disabled},
 		{Name: "normalised observations", auto: hostabi.SameStep, sets: []string{"policy.main.normalize_obs=true"}},
 		{Name: "shared trunk", auto: hostabi.SameStep, shared: true},
+		{Name: "two learners", auto: hostabi.SameStep, sets: []string{"component.learner.learners=2"}},
 		{Name: "asynchronous", auto: hostabi.SameStep, sets: asynchronous},
 		{Name: "V-trace", auto: hostabi.SameStep, sets: append([]string{"component.learner.vtrace=true"}, asynchronous...)},
 	}

@@ -28,7 +28,7 @@ hostabi/...:            hostabi/...
 core/...:               hostabi/... core/...
 gpu/policy/...:         hostabi core/... gpu/policy/...
 gpu/policy/policytest:  hostabi core/... gpu/policy/... gpu/ppo
-gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
+gpu/ppo/...:            hostabi/... core/... gpu/policy/... gpu/ppo/...
 gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
 gpu/cuda/driver:
 gpu/cuda/kernels:       gpu/cuda/driver
@@ -50,6 +50,7 @@ plugins/objects:        hostabi core/... plugins/items plugins/objects/store
 plugins/author:         hostabi/... core/... sdk/component
 plugins/author/authortest: hostabi/... core/... plugins/plugintest sdk/sdktest/scribe
 plugins/builtin:        any
+docs/site:
 pipeline/search:        core/table
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/search pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
@@ -62,12 +63,23 @@ pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/seeds:         hostabi core/... pipeline/runs
 pipeline/trials:        hostabi core/... pipeline/graph pipeline/runs pipeline/search pipeline/seeds
+pipeline/otlp:          core/files core/metrics core/trace
 pipeline/curves:        core/files core/table pipeline/seeds
 pipeline/video:
-pipeline/member:        hostabi core/...
+pipeline/pictures:
+pipeline/play:          hostabi core/... plugins/evaluation
+pipeline/play/web:      pipeline/play pipeline/loopback
+pipeline/loopback:
+pipeline/placement:     pipeline/graph
+pipeline/replay:        hostabi core/... pipeline/graph pipeline/loading pipeline/play pipeline/runs
+pipeline/manifest:      core/control/text pipeline/placement
+pipeline/member:        hostabi/... core/... pipeline pipeline/graph pipeline/placement
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
 pipeline/players:       hostabi core/... gpu/policy/... pipeline/graph pipeline/runs plugins/evaluation
 pipeline/export:        core/... gpu/policy/... pipeline/runs
+pipeline/page:          core/... sdk/js
+pipeline/dev:           core/... pipeline/graph
+pipeline/dash:          core/... pipeline/compare pipeline/curves pipeline/graph pipeline/loopback pipeline/play/web pipeline/runs
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
 sdk/...:                hostabi sdk/...
 sdk/component:          hostabi sdk
@@ -90,15 +102,16 @@ core/internal/...
 core/ring core/arena core/loop
 core/bus core/link/...
 core/trajectory
-core/env core/recording
+core/env core/recording core/trace
+core/tape
 core/component core/control
-pipeline/search
+pipeline/search pipeline/otlp
 pipeline/graph/...
-pipeline/loading pipeline/fit pipeline/loops pipeline/diagnosis
+pipeline/loading pipeline/fit pipeline/loops pipeline/diagnosis pipeline/placement
 pipeline pipeline/runs
-pipeline/seeds pipeline/export
-pipeline/compare pipeline/curves pipeline/trials
-pipeline/session pipeline/bench
+pipeline/seeds pipeline/export pipeline/page pipeline/replay
+pipeline/compare pipeline/curves pipeline/trials pipeline/manifest
+pipeline/session pipeline/bench pipeline/dash pipeline/dev
 `
 
 // doors names the one place where each library from elsewhere may be imported.
@@ -117,13 +130,16 @@ charm.land/bubbletea:           cmd/rlhost
 github.com/charmbracelet/x/ansi: cmd/rlhost
 github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
 google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
-google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export
-golang.org/x/net/netutil:       plugins/runner/prometheus
+google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export cmd/rlhost/profile
+golang.org/x/net/netutil:       plugins/runner/prometheus pipeline/loopback
 github.com/prometheus:          plugins/runner/prometheus
+go.opentelemetry.io:
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
-gonum.org/v1/plot:              pipeline/curves
+golang.org/x/image:             pipeline/curves
 github.com/chewxy:              gpu/gorgonia
+github.com/fsnotify:            pipeline/dev
+github.com/chromedp:            internal/testkit/browser
 github.com/ebitengine/purego:   gpu/cuda/driver gpu/cuda/fake
 `
 

@@ -29,7 +29,7 @@ func guestAxis() axis {
 			{"docs/start/environment.md", "## C\n", "## Toy\n\nWrite `corridor.toy`:\n\n```toy corridor.toy\nwalk\n```\n\n"},
 		},
 		check: func(t *testing.T, p *toys) {
-			dir := p.tree(t, "go.mod", "go.sum", "core", "docs", "examples", "hostabi", "internal/testkit", "plugins/author", "plugins/envcheck", "plugins/plugintest", "plugins/wasm", "sdk")
+			dir := p.tree(t, "go.mod", "go.sum", "core", "docs", "examples", "hostabi", "internal/testkit", "pipeline/export/interpreter", "plugins/author", "plugins/envcheck", "plugins/plugintest", "plugins/wasm", "sdk")
 			for _, args := range [][]string{
 				{"run", "./hostabi/internal/abigen"},
 				{"run", "./examples/plugins/build", "corridor-toy"},

@@ -140,6 +140,7 @@ type alone struct {
 	words  []uint64
 	steps  uint64 // made
 	draw   func(tr trajectory.Trajectory, row int, step uint64, words []uint64)
+	watch  func(on bool) // called before and after each burst; may be nil
 }
 
 // drawRandom draws the actions of a step as a component of kind random does.
@@ -152,20 +153,32 @@ func drawRandom(tr trajectory.Trajectory, row int, step uint64, words []uint64) 
 // they depend on masks. The first burst is one step, each later one twice as long as the one before. In all it takes at most patience
 // times d, and one burst.
 func (a *alone) run(d time.Duration) (float64, error) {
+	made, stepped, err := a.burst(d)
+	return float64(made) / stepped.Seconds(), err
+}
+
+// burst is run that returns the env steps made, and the time that they took.
+func (a *alone) burst(d time.Duration) (made int, stepped time.Duration, err error) {
 	const patience = 4
-	made, stepped, began := 0, time.Duration(0), time.Now()
+	began := time.Now()
 	for burst := 1; stepped < d && time.Since(began) < patience*d; burst = min(2*burst, env.DriverRows) {
 		n := a.prepare(burst)
 		started := time.Now()
+		if a.watch != nil {
+			a.watch(true)
+		}
 		for range n {
 			if err := a.driver.Advance(); err != nil {
-				return 0, err
+				return made, stepped, err
 			}
+		}
+		if a.watch != nil {
+			a.watch(false)
 		}
 		stepped += time.Since(started)
 		made += envSteps(a.driver, n)
 	}
-	return float64(made) / stepped.Seconds(), nil
+	return made, stepped, nil
 }
 
 // prepare draws the actions of the coming steps and returns of how many: at most that many.

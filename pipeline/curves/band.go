@@ -20,6 +20,15 @@ const bandResamples = 1000
 // Over returns the band of curves at n points, evenly spaced over the part of the axis that all of them cover. Without such
 // a part it has no points.
 func Over(all []Curve, n int) Band {
+	return over(all, n, func(s *seeds.Summary) seeds.Estimate { return s.Mean })
+}
+
+// IQMOver is Over with the interquartile mean of the curves, and its interval, in the place of their mean.
+func IQMOver(all []Curve, n int) Band {
+	return over(all, n, func(s *seeds.Summary) seeds.Estimate { return s.IQM })
+}
+
+func over(all []Curve, n int, of func(*seeds.Summary) seeds.Estimate) Band {
 	b := Band{Curves: len(all)}
 	first, last := math.Inf(-1), math.Inf(1)
 	for i := range all {
@@ -43,7 +52,8 @@ func Over(all []Curve, n int) Band {
 		for i := range all {
 			values[i] = all[i].At(x)
 		}
-		mean := seeds.Summarize([][]float64{values}, seeds.Options{Resamples: bandResamples}).Mean
+		summary := seeds.Summarize([][]float64{values}, seeds.Options{Resamples: bandResamples})
+		mean := of(&summary)
 		b.X, b.Mean = append(b.X, x), append(b.Mean, mean.Value)
 		b.Low, b.High = append(b.Low, mean.Low), append(b.High, mean.High)
 	}

@@ -4,6 +4,4 @@
 //	band := curves.Over([]curves.Curve{c, …}, 200)                 // mean and interval over seeds
 //	err = curves.Draw(w, curves.Picture{Format: "svg", Lines: []curves.Line{{Label: "fast", Band: band}}})
 //	fmt.Println(curves.Sparkline(c.Y, 40))
-//
-// Pictures are drawn by gonum.org/v1/plot.
 package curves

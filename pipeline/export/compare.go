@@ -177,8 +177,20 @@ var ErrDiffers = errors.New("the file does not compute what the host does")
 // of a Box or of the state x from the host's, divided by max(1, |x|) and, for elements that are scaled to their bounds, by how far these are
 // apart. More than 1e-5, or another most probable choice where that one is more probable by more than a factor of
 // exp(1e-4), is ErrDiffers.
-func Compare(f Format, file []byte, s *Samples) (largest float64, err error) {
-	compute, err := codecs[f].open(file)
+//
+// run makes an instance of a module; it is called for the format Wasm alone.
+func Compare(f Format, file []byte, s *Samples, run func(module []byte) (Machine, error)) (largest float64, err error) {
+	c := codecs[f]
+	open := c.open
+	if c.run != nil {
+		m, err := run(file)
+		if err != nil {
+			return 0, fmt.Errorf("%s file: %w", f, err)
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		open = func(file []byte) (model, error) { return c.run(file, m) }
+	}
+	compute, err := open(file)
 	if err != nil {
 		return 0, fmt.Errorf("%s file: %w", f, err)
 	}

@@ -16,6 +16,7 @@ type Format string
 const (
 	NumPy       Format = "numpy"       // .npz with its reader in Python, which needs NumPy alone
 	Safetensors Format = "safetensors" // the weights by name, the network as metadata
+	Wasm        Format = "wasm"        // a WebAssembly module that any host runs; Header says how
 	ONNX        Format = "onnx"        // opset 17: observations, masks and state to actions, their distribution, the value and the next state
 )
 
@@ -24,6 +25,7 @@ type codec struct {
 	suffix string
 	encode func(p *Policy) ([]byte, error)
 	open   func(file []byte) (model, error)
+	run    func(file []byte, m Machine) (model, error) // instead of open, for a format that is run
 }
 
 // model computes rows from 0 on of samples from a file.
@@ -38,11 +40,11 @@ type outputs struct {
 	acts    bool      // the file has no values: they need inputs that actions do not
 }
 
-// written reports which inputs and nodes the file has. Where values need inputs that actions do not, the file computes actions
-// alone, unless the values need a state; else it has all of them.
+// written reports which inputs and nodes the file has. Where values are not wanted, or need inputs that actions do not, the file computes
+// actions alone, unless the values need a state; else it has all of them.
 func (p *Policy) written() func(name string) bool {
 	n, acting := &p.Network, p.Network.Acting()
-	needless := slices.ContainsFunc(n.Inputs, func(in policy.Input) bool { return !acting[in.Path] })
+	needless := p.Valueless || slices.ContainsFunc(n.Inputs, func(in policy.Input) bool { return !acting[in.Path] })
 	if !needless || slices.ContainsFunc(n.Nodes, func(x policy.Node) bool { return x.Core() != nil && !acting[x.Name] }) {
 		return func(string) bool { return true }
 	}
@@ -50,9 +52,10 @@ func (p *Policy) written() func(name string) bool {
 }
 
 var codecs = map[Format]codec{
-	NumPy:       {".npz", encodeNumPy, openNumPy},
-	Safetensors: {".safetensors", encodeTensors, openTensors},
-	ONNX:        {".onnx", encodeONNX, openONNX},
+	NumPy:       {suffix: ".npz", encode: encodeNumPy, open: openNumPy},
+	Safetensors: {suffix: ".safetensors", encode: encodeTensors, open: openTensors},
+	ONNX:        {suffix: ".onnx", encode: encodeONNX, open: openONNX},
+	Wasm:        {suffix: ".wasm", encode: encodeModule, run: openModule},
 }
 
 // Formats lists the formats.
@@ -74,6 +77,8 @@ type Policy struct {
 	Weights policy.Weights
 	Masked  []bool            // by action: the environment says which choices are legal; nil where there is no mask
 	About   map[string]string // where it comes from, such as run and env_steps
+	// Valueless leaves out of a module what computes values alone, unless that has a state.
+	Valueless bool
 }
 
 func (p *Policy) masked(action int) bool { return action < len(p.Masked) && p.Masked[action] }
@@ -91,7 +96,7 @@ func Encode(f Format, p *Policy) ([]byte, error) {
 	if err := w.Check(&p.Weights); err != nil {
 		return nil, err
 	}
-	if e := p.Network.External(); e != nil && f == ONNX {
+	if e := p.Network.External(); e != nil && (f == ONNX || f == Wasm) {
 		return nil, fmt.Errorf("plugin %q: %w", e.Program, ErrUndescribed)
 	}
 	return c.encode(p)

@@ -17,7 +17,11 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
 )
+
+// alone makes an instance of a module.
+func alone(module []byte) (Machine, error) { return engine.NewAlone(module) }
 
 // networks are some of each part that a network can have.
 func networks() map[string]policy.Network {
@@ -165,7 +169,7 @@ func TestCompare_EveryFormatComputesTheHostsActions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				largest, err := Compare(f, file, s)
+				largest, err := Compare(f, file, s, alone)
 				t.Logf("%s, %s, masks %t: %d bytes, largest difference %.1e", f, name, masked, len(file), largest)
 				if err != nil {
 					t.Errorf("%s, %s: %v", f, name, err)
@@ -195,7 +199,7 @@ func TestEncode_ActionsNeedNoInputsOfTheValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if largest, err := Compare(f, file, s); err != nil {
+		if largest, err := Compare(f, file, s, alone); err != nil {
 			t.Errorf("%s: %v (%v)", f, err, largest)
 		}
 		if has := bytes.Contains(file, []byte("critic.head")); f == ONNX && has || f == Safetensors && !has {
@@ -212,6 +216,33 @@ func TestEncode_ActionsNeedNoInputsOfTheValue(t *testing.T) {
 	}
 	if _, there := m.inputs["hidden"]; there || len(m.inputs) != 2 {
 		t.Errorf("the file asks for %v, want seen and mask", m.inputs)
+	}
+}
+
+// A module without values is smaller, acts alike, and says which inputs an observation has.
+func TestEncode_AModuleWithoutValuesActsAlike(t *testing.T) {
+	t.Parallel()
+	for name, inputs := range map[string]string{"fast": `"inputs":["obs"],"valueless":true`, "privileged": `"inputs":["seen"],"valueless":true`} {
+		n, listed := networks()[name]
+		if !listed {
+			n = privileged()
+		}
+		p, s := sample(t, n, false, 500)
+		whole, err := Encode(Wasm, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Valueless = true
+		file, err := Encode(Wasm, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Compare(Wasm, file, s, alone); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !bytes.Contains(file, []byte(inputs)) || name == "fast" && len(file) > len(whole)-16_000 {
+			t.Errorf("%s: %d bytes of %d, or the description has no %s", name, len(file), len(whole), inputs)
+		}
 	}
 }
 
@@ -236,7 +267,7 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Compare(f, file, s); !errors.Is(err, ErrDiffers) {
+				if _, err := Compare(f, file, s, alone); !errors.Is(err, ErrDiffers) {
 					t.Errorf("%s: parameter %d has another sign: %v", f, i, err)
 				}
 				p.Weights.Params[i] = w
@@ -248,7 +279,11 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 			for i := range file {
 				damaged := bytes.Clone(file)
 				damaged[i] ^= 0x55
-				_, _ = Compare(f, damaged, s) // whatever it says, it returns
+				if f == Wasm { // damaged code may run for ever
+					_, _ = describedBy(damaged)
+					continue
+				}
+				_, _ = Compare(f, damaged, s, alone) // whatever it says, it returns
 			}
 		}
 	}
@@ -361,5 +396,47 @@ func TestS32AnActivationThatIsNotKnownIsNotWritten(t *testing.T) {
 	l := onnxLayer{onnxGraph: &onnxGraph{}, of: &policy.Node{Name: "bent", Activation: &layer.Activation{Func: "softsign"}}, in: []string{"x"}, out: "y"}
 	if err := l.write(); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "softsign") {
 		t.Errorf("write = %v, want ErrUnsupported that names softsign", err)
+	}
+}
+
+// BenchmarkModule acts on one observation of a network of 4-64-64, as a module in wazero.
+func BenchmarkModule(b *testing.B) {
+	m := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: "tanh"}
+	n := m.Network()
+	file, err := Encode(Wasm, &Policy{Network: n, Weights: policy.Weights{Params: policy.Init(&n, 5)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	module, err := alone(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer module.Close()
+	b.ReportMetric(float64(len(file)), "bytes")
+	for b.Loop() {
+		if _, err := module.Call("rl_policy_act"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A refusal names the plugin that alone computes the network, or the node and the activation that a module has no words for.
+func TestEncode_AModuleNamesWhatItCannotHold(t *testing.T) {
+	t.Parallel()
+	m := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: "tanh"}
+	n := m.Network()
+	of := policy.External{Program: "mine", Inputs: n.Inputs, Policy: n.Policy}.Network()
+	_, err := Encode(Wasm, &Policy{Network: of, Weights: policy.Weights{Params: policy.Init(&of, 1)}})
+	if !errors.Is(err, ErrUndescribed) || !strings.Contains(err.Error(), `plugin "mine"`) {
+		t.Errorf("Encode = %v, want ErrUndescribed that names the plugin", err)
+	}
+	x := program{shapes: map[string][]int{"x": {3}, "bent": {3}}, places: map[string]uint32{"x": 0}}
+	bent := policy.Node{Name: "bent", In: []string{"x"}}
+	err = x.node(&bent, &layer.Activation{Func: "softsign"}, nil)
+	if !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), `node "bent": activation "softsign"`) {
+		t.Errorf("node = %v, want ErrUnsupported that names the node and softsign", err)
+	}
+	if err = x.node(&bent, &layer.External{}, nil); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), `node "bent"`) {
+		t.Errorf("node = %v, want ErrUnsupported that names the node", err)
 	}
 }

@@ -122,10 +122,58 @@ func lacks(schema *trajectory.Schema, look *hostabi.ManifestColumn) (reason, hel
 // checkEnds warns of environments whose episodes have no limit from outside.
 func (l *Loaded) checkEnds(c *graph.Report) {
 	for _, x := range l.parts {
-		if x.runs() && x.spec.EpisodeLimit <= 0 {
+		if x.runs() && x.spec.EpisodeLimit <= 0 && !x.Whole {
 			c.Add("W104", l.graph.Env(x.Env).UseAt, fmt.Sprintf("add wrap = [{ time_limit = 1000 }] to [env.%s], unless every episode ends by itself", x.Env),
 				"env %q has no limit to its episodes, and component %q runs it", x.Env, x.Name)
 		}
+	}
+}
+
+// checkWhole checks that whole episodes fit the blocks of components that make blocks of them.
+func (l *Loaded) checkWhole(c *graph.Report) {
+	for _, x := range l.parts {
+		if !x.Whole || !x.makesBlocks() {
+			continue
+		}
+		horizon, limit := x.shape().Steps, x.spec.EpisodeLimit
+		e := component.ConfigError{Code: "E099", Key: "whole_episodes"}
+		switch {
+		case limit <= 0:
+			e.Reason = fmt.Sprintf("wants blocks of whole episodes, and env %q has no limit to its episodes", x.Env)
+			e.Help = fmt.Sprintf("add wrap = [{ time_limit = %d }] to [env.%s]", horizon, x.Env)
+		case limit > horizon:
+			e.Reason = fmt.Sprintf("wants blocks of whole episodes: the blocks have %d env steps, and episodes of env %q up to %d", horizon, x.Env, limit)
+			e.Help = fmt.Sprintf("use horizon = %d in [component.%s], or add wrap = [{ time_limit = %d }] to [env.%s]", x.holding(limit), x.Name, horizon, x.Env)
+		default:
+			continue
+		}
+		x.Report(c, &e)
+	}
+}
+
+// holding returns the shortest horizon of so many env steps or more that is whole chunks of the policies whose states the blocks keep.
+func (x *part) holding(steps int) int {
+	if x.schema == nil || x.schema.Shape.State == 0 {
+		return steps
+	}
+	chunk := x.schema.StoredEvery()
+	return (steps + chunk - 1) / chunk * chunk
+}
+
+// checkVideos warns of videos that no environment has pictures for.
+func (l *Loaded) checkVideos(c *graph.Report) {
+	if l.graph.Run.Evaluation.VideoEveryEnvSteps == 0 {
+		return
+	}
+	for i := range l.graph.Envs {
+		if runs := l.plugins[l.graph.Envs[i].Name]; runs == nil || runs.Spec().Render.Modes&(hostabi.RenderRGB|hostabi.RenderRGBA) != 0 {
+			return
+		}
+	}
+	if len(l.graph.Envs) > 0 {
+		e := &l.graph.Envs[0]
+		c.Add("W125", e.Place("use"), "give the environment pictures, as rlhost explain E156 says, or leave the key out",
+			"env %q draws no pictures in colour: `run.evaluation.video_every_env_steps` makes no videos", e.Name)
 	}
 }
 

@@ -96,7 +96,7 @@ func (k *actingChecker) oneLearnerEach() {
 			if n := x.key("count"); n != nil {
 				at = n.val
 			}
-			k.check.Add(CodeWhich, at, "use count = 1 for learners", "component %q has %d instances, which would learn policy %q apart", x.Name, x.Count, x.Policy)
+			k.check.Add(CodeWhich, at, "leave count out; learners = 2 in its table has two divide each minibatch", "component %q has %d instances, which would learn policy %q apart", x.Name, x.Count, x.Policy)
 		}
 		if other := by[x.Policy]; other != nil {
 			k.check.Add(CodeWhich, x.policyAt(), "give each a policy of its own, or leave one out", "components %q and %q both learn policy %q", other.Name, x.Name, x.Policy)

@@ -173,7 +173,7 @@ var sections = [...]struct {
 	{"rlhost", scalarNode, "an integer"}, {"run", tableNode, "a table: [run]"},
 	{"plugin", tableNode, "tables: [plugin.NAME]"}, {"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
 	{"train", tableNode, "a table: [train]"}, {"swap", tableNode, "a table: [swap]"}, {"component", tableNode, "tables: [component.NAME]"}, {"group", tableNode, "tables: [group.NAME]"},
-	{"wire", arrayNode, "a list of tables: [[wire]]"}, {"sweep", tableNode, "a table: [sweep]"},
+	{"wire", arrayNode, "a list of tables: [[wire]]"}, {"sweep", tableNode, "a table: [sweep]"}, {"cluster", tableNode, "a table: [cluster]"},
 }
 
 // sectionNames lists the keys of a file.

@@ -19,13 +19,15 @@ type componentFile struct {
 	Runtime string `toml:"runtime" doc:"Where it runs." range:"builtin, process, wasm"`
 	Plugin  string `toml:"plugin" doc:"[plugin] table of the program that has it."`
 	Swap    string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
+	buildKeys
 	place.Place
+	Hosts HostRule `toml:"place,omitempty" doc:"Which hosts of the run may have its instances." range:"pack, spread or a table" default:"the run's own"`
 	// Asks are read again with their places, once all components are known.
 	Asks map[string]string `toml:"asks,omitempty" name:"QUESTION" doc:"Which request of which component answers a question that it asks." range:"COMPONENT.REQUEST"`
 }
 
 func componentDefaults() componentFile {
-	return componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways)}
+	return componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways), buildKeys: defaultBuild()}
 }
 
 // Bounds on instances: ids have 16 bits, and no machine runs more.
@@ -62,7 +64,7 @@ func (k *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	f := componentDefaults()
 	d := &tableDecoder{report: &k.Report, n: n.only(ownKeys), path: path}
 	d.decode(&f) // errors have been noted
-	x.Kind, x.Count, x.Loop, x.Runtime, x.Place = f.Kind, f.Count, f.Loop, f.Runtime, f.Place
+	x.Kind, x.Count, x.Loop, x.Runtime, x.Place, x.Hosts = f.Kind, f.Count, f.Loop, f.Runtime, f.Place, f.Hosts
 	x.Swap = k.swapRule(n, f.Swap)
 	(&placer{k}).place(n, &x)
 	k.checkOwn(n, path, &f)
@@ -95,6 +97,7 @@ func (k *checker) checkOwn(n *node, path string, f *componentFile) {
 		}
 	}
 	k.checkRuntime(n, f)
+	(&buildReader{k}).checkKeys("component", n, path, &f.buildKeys)
 	if child := n.at("loop"); child != nil && f.Loop != "" && !validName(trimIndex(f.Loop)) {
 		k.Add("E005", child.val, "use letters, digits, _ and -, with a letter first", "`loop` is %q", f.Loop)
 	}
@@ -126,8 +129,11 @@ func (k *checker) configure(x *Component, made component.Component, path string)
 	if flowing, ok := made.(component.Flowing); ok && !k.unsure[x.Name] {
 		x.Flow = flowing.Flow()
 	}
-	if warming, ok := made.(component.Warming); ok && !k.unsure[x.Name] {
-		x.BurnIn = warming.BurnInRows()
+	if !k.unsure[x.Name] {
+		x.BurnIn = burnInOf(x, made)
+	}
+	if episodic, ok := made.(component.Episodic); ok && !k.unsure[x.Name] {
+		x.Whole = episodic.WholeEpisodes()
 	}
 	if offering, ok := made.(component.Offering); ok {
 		x.offers = offering.Offers()
@@ -137,17 +143,43 @@ func (k *checker) configure(x *Component, made component.Component, path string)
 	}
 }
 
+// burnInOf returns the rows of burn-in of a component, 0 where it has none. A learner in a process cannot be asked: its key says it.
+func burnInOf(x *Component, made component.Component) int {
+	if warming, ok := made.(component.Warming); ok {
+		return warming.BurnInRows()
+	}
+	n := x.table.at("burn_in_rows")
+	if n == nil || !x.Learns() {
+		return 0
+	}
+	rows, _ := n.value.(int64)
+	return int(rows)
+}
+
+// pluginFile is a [plugin.NAME] table as written in the file.
+type pluginFile struct {
+	PluginTable
+	buildKeys
+}
+
+func pluginDefaults() pluginFile {
+	return pluginFile{PluginTable: DefaultPlugin(), buildKeys: defaultBuild()}
+}
+
 // pluginTables reads [plugin.NAME].
 func (k *checker) pluginTables() {
 	for _, table := range k.named("plugin") {
 		name, n := table.name, table.node
-		p := &Plugin{Table: DefaultPlugin(), table: n, at: n.key}
+		f := pluginDefaults()
+		p := &Plugin{table: n, at: n.key}
 		since := len(k.list)
 		d := &tableDecoder{report: &k.Report, n: n, path: "plugin." + name}
-		d.decode(&p.Table) // errors have been noted
+		d.decode(&f) // errors have been noted
+		p.Table = f.PluginTable
 		p.Table.Name = name
 		p.Table.SHA256 = strings.ToLower(p.Table.SHA256)
 		k.checkSHA(n, p.Table.SHA256)
+		(&buildReader{k}).checkKeys("plugin", n, "plugin."+name, &f.buildKeys)
 		k.atLeast(n, "max_restarts", p.Table.MaxRestarts, 0)
 		(&placeReader{k}).place(n, "plugin."+name, &p.Table.Place)
 		switch path := n.at("path"); {

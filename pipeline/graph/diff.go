@@ -41,6 +41,7 @@ func (g *Graph) TableChanges(next *Graph) []TableChange {
 			if changed := g.placeChanges(next, was, x); len(changed) > 0 && x.Runtime != RuntimeProcess {
 				list = append(list, TableChange{"place", x.Name, strings.Join(changed, ", ")})
 			}
+			note("place", x.Name, hostLines(g.HostRuleOf(was)), hostLines(next.HostRuleOf(x)))
 		}
 	}
 	return list
@@ -48,6 +49,13 @@ func (g *Graph) TableChanges(next *Graph) []TableChange {
 
 func ruleLines(rule SwapRule) []keyValue {
 	return []keyValue{{Key: "swap", Value: quote(string(rule))}}
+}
+
+func hostLines(rule HostRule) []keyValue {
+	if rule == (HostRule{}) {
+		return nil
+	}
+	return []keyValue{{Key: keyHosts, Value: rule.String()}}
 }
 
 // Reasons returns why the instances of a component must be replaced in the next graph; empty if they need not.
@@ -109,13 +117,13 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 	return lines
 }
 
-// withoutSource removes the path of an environment's source.
+// withoutSource removes the path of an environment's source, and the keys of people, which no run reads.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {
 		if kv.Key == "wrap" {
 			kv.Value = env.WithoutWrapPaths(kv.Value)
 		}
-		if kv.Key != "use" && kv.Key != "sha256" && kv.Key != "swap" {
+		if kv.Key != "use" && kv.Key != "sha256" && kv.Key != "swap" && kv.Key != "keys" {
 			rest = append(rest, kv)
 		}
 	}

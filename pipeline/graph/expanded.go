@@ -92,13 +92,14 @@ func (x *Component) lines(counted bool) []keyValue {
 	}
 	lines = append(lines, keyValue{Key: "swap", Value: quote(string(x.Swap))})
 	lines = append(lines, encodeStruct(reflect.ValueOf(x.Place))...)
+	lines = append(lines, hostLines(x.Hosts)...)
 	lines = append(lines, x.askLines()...)
 	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 
 func (g *Graph) runLines() []keyValue {
 	r := g.Run
-	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Stop: r.Stop, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
+	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Record: r.Record, Stop: r.Stop, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation, Traces: r.Traces}
 	if r.Policy != "" {
 		f.Policy = &r.Policy
 	}
@@ -162,6 +163,9 @@ func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
 	fn("run", g.runLines())
 	fn("train", []keyValue{{Key: "mode", Value: quote(g.Mode())}})
 	fn("swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
+	if lines := g.clusterLines(); len(lines) > 0 {
+		fn("cluster", lines)
+	}
 	for _, p := range g.Plugins {
 		if p.implied {
 			continue

@@ -363,7 +363,33 @@ func (k *checker) unwired() {
 				k.Add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
 			}
 		}
+		if x.maker != nil {
+			unsaid(&k.Report, &x, wired)
+		}
 	}
+}
+
+// unsaid warns of ports of a plugin with rlhost's own payloads, which change with releases, where it does not say of which release: such a
+// port is taken for one of this release.
+func unsaid(r *Report, x *Component, wired map[string]bool) {
+	var ports, schemas []string
+	for _, p := range slices.Concat(x.Manifest.Signals, x.Manifest.Slots) {
+		payload := component.PayloadOf(p.Payload)
+		if payload.Own && p.Schema == 0 && wired[component.Qualified(x.Name, p.Name)] {
+			ports = append(ports, fmt.Sprintf("%s (%s)", p.Name, p.Payload))
+			schemas = append(schemas, fmt.Sprintf("%s 0x%016x", p.Payload, payload.Schema()))
+		}
+	}
+	if len(ports) == 0 {
+		return
+	}
+	at := x.table.key
+	if n := x.table.at("plugin"); n != nil {
+		at = n.val
+	}
+	r.Add("W117", at, "if it was written for this release, say so by the schemas of its ports: "+strings.Join(schemas, ", "),
+		"component %q has ports of payloads that change with releases of rlhost, and does not say for which release it was written: %s",
+		x.Name, strings.Join(ports, ", "))
 }
 
 // sharedQueues warns of two receivers that share the blocks of a queue. Components of one kind share work; of two kinds each is likely

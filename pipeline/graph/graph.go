@@ -20,6 +20,7 @@ type Graph struct {
 	Synchronous bool   // one loop, zero lag, bit-reproducible
 	Run         RunTable
 	Swap        Swap
+	Cluster     Cluster
 	Envs        []Env
 	Policies    []Policy
 	Plugins     []*Plugin
@@ -38,9 +39,11 @@ type RunTable struct {
 	Seed       uint64
 	Dir        string // folder that run folders are made in
 	Policy     string // the leading one, for rules and results; empty: the only one that is learned, or else main
+	Record     int64  // most bytes of the environments' recorded actions; 0 = none are
 	Stop       component.StopRule
 	Checkpoint Checkpoint
 	Evaluation Evaluation
+	Traces     string // where traces of datasets go; empty: nowhere
 }
 
 // Checkpoint says when checkpoints are taken and which are kept.
@@ -60,8 +63,10 @@ type Evaluation struct {
 	MaxSteps int    `toml:"max_steps" doc:"Longest episode; 0 = ten times the longest in training, at least 10,000." range:"0 or more" unit:"env steps"`
 	// EveryEnvSteps is the period in env steps of evaluations during the run; 0 = none. Share is how much of a processor they may
 	// use. An evaluation that is due while another is being played is skipped.
-	EveryEnvSteps int     `toml:"every_env_steps" doc:"Period of evaluations while training; 0 = only at the end." range:"0 or more" unit:"env steps"`
-	Share         float64 `toml:"share" doc:"Part of one processor that evaluations while training may use." range:"above 0, up to 1"`
+	EveryEnvSteps int `toml:"every_env_steps" doc:"Period of evaluations while training; 0 = only at the end." range:"0 or more" unit:"env steps"`
+	// VideoEveryEnvSteps is the period of videos, which are one episode of the leading policy each; 0 = none.
+	VideoEveryEnvSteps int     `toml:"video_every_env_steps,omitempty" doc:"Period of videos while training, one episode of the leading policy each, in videos/ of the run's folder; 0 = none." range:"0 or more" unit:"env steps"`
+	Share              float64 `toml:"share" doc:"Part of one processor that evaluations while training may use." range:"above 0, up to 1"`
 	// WallTime bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
 	WallTime time.Duration `toml:"wall_time,omitempty" doc:"Longest evaluation at the end; 0 = a tenth of the training's time, at least 10 s." range:"0 or more"`
 }
@@ -263,10 +268,12 @@ type Component struct {
 	Swap     SwapRule
 	Loop     string      // event loop of its instances; "[i]" at its end means the instance's index
 	Place    place.Place // as its table says; see Graph.PlaceOf
+	Hosts    HostRule    // as its table says; see Graph.HostRuleOf
 	Manifest component.Manifest
 	Flow     component.Flow           // zero if the kind has none
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
 	BurnIn   int                      // rows of each chunk that only warm up the state of the policy that it learns
+	Whole    bool                     // each environment plays one episode in each of its blocks
 	offers   map[string]string        // keys by the ports that they bring
 
 	Asks map[string]Ask // by the names of Manifest.Asks
@@ -306,7 +313,7 @@ type Module struct {
 }
 
 // ownKeys are the keys of a component's table that belong to the pipeline.
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap", "cores", "nice", "threads", "asks"}
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap", "build", "build_timeout", "cores", "nice", "threads", keyHosts, "asks"}
 
 // moduleKeys are the keys of a component's table that belong to its module.
 var moduleKeys = []string{"use", "grants", "limits", "data", "sha256", "max_restarts", "restart_window"}

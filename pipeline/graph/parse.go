@@ -45,6 +45,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.graph.sweep = root.at("sweep")
 	c.runTable()
 	c.swapTable()
+	(&placeReader{c}).clusterTable()
 	c.pluginTables()
 	(&envReader{c}).envTables()
 	c.policyTables()
@@ -62,6 +63,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 		(&idleChecker{c}).endless()
 		(&idleChecker{c}).policies()
 		(&idleChecker{c}).unread()
+		(&idleChecker{c}).unrecorded()
 		c.unwired()
 		c.sharedQueues()
 	}
@@ -71,6 +73,7 @@ func (c *checker) parse(file string, src []byte, o ParseOptions) (*Graph, Proble
 	c.placeOnLoops()
 	(&placeReader{c}).loops()
 	(&placeReader{c}).slow()
+	(&placeReader{c}).apart()
 	if c.failed(0) {
 		return nil, c.Sorted()
 	}

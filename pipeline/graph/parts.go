@@ -17,6 +17,8 @@ type Parts struct {
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
+	// File returns the module of the environment that Load would load in this process, without checking it.
+	File func(e EnvTable, dir string) ([]byte, error)
 	// Spec says what the environment is that Load would load; nil: Parse does not ask. The next Load of the same may return what Spec
 	// has loaded. A program that replaces Load replaces Spec, too.
 	Spec func(ctx context.Context, name string, e EnvTable, dir string) (hostabi.EnvSpec, error)
@@ -29,6 +31,8 @@ type Parts struct {
 	// Module returns the Maker of the components of a WebAssembly module, which loads it. A relative path is relative to dir. Its
 	// errors are shown as Load's.
 	Module func(m ModuleTable, dir string) Maker
+	// Alone makes an instance of a module that imports nothing, of this program's own making: an exported policy.
+	Alone func(module []byte) (Alone, error)
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
 	// EnvPluginsOf returns them for a run that began with that interpreter: the same one, unless the user says otherwise.
@@ -68,6 +72,15 @@ type Parts struct {
 	// of [run], 0 without it. In a preset with one component each of the kinds rollout, inference, batcher and learner, the
 	// last three are copied for each further policy that acts in the rollout.
 	Presets map[string]string
+}
+
+// Alone runs the functions of a module that imports nothing.
+type Alone interface {
+	// Call calls an export of at most one result, with numbers as they lie in memory.
+	Call(name string, args ...uint64) (uint64, error)
+	// Memory is the module's memory, until the next call.
+	Memory() []byte
+	Close() error
 }
 
 // PolicyProgram is the plugin that computes a policy.

@@ -27,6 +27,7 @@ type Group struct {
 	Components []string
 	Count      int // instances of each member, wired one to one; 0: each has its own count
 	Place      place.Place
+	Hosts      HostRule
 
 	table *node
 }
@@ -36,11 +37,12 @@ type groupFile struct {
 	Components []string `toml:"components" doc:"Components of the group." default:"required"`
 	Count      int      `toml:"count,omitempty" doc:"Instances of each member: wires between members lead from each to the one of the same number. 0 = as each member says, wired to all." range:"0 to 1024" default:"0"`
 	place.Place
+	Hosts HostRule `toml:"place,omitempty" doc:"Which hosts of the run may have its instances." range:"pack, spread or a table" default:"the run's own"`
 }
 
 // lines writes out the keys that differ from the defaults.
 func (g *Group) lines() []keyValue {
-	f := groupFile{Components: g.Components, Count: g.Count, Place: g.Place}
+	f := groupFile{Components: g.Components, Count: g.Count, Place: g.Place, Hosts: g.Hosts}
 	return encodeStruct(reflect.ValueOf(f))
 }
 
@@ -111,10 +113,11 @@ func (r *placeReader) groupTables() {
 			f.Count = 0
 		}
 		r.place(t.node, path, &f.Place)
+		r.hosts(t.node, path, &f.Hosts)
 		if slices.Contains(r.check.declared("component"), t.name) {
 			r.check.Add("E006", t.node.key, "choose another name", "a component has the name of group %q: `rlhost scale %s` would mean both", t.name, t.name)
 		}
-		g := Group{Name: t.name, Count: f.Count, Place: f.Place, table: t.node}
+		g := Group{Name: t.name, Count: f.Count, Place: f.Place, Hosts: f.Hosts, table: t.node}
 		if n := t.node.at("components"); n == nil || n.kind == arrayNode && len(n.items) == 0 {
 			r.check.Add("E004", t.node.key, `name its components: components = ["rollout", "inference"]`, "`components` is missing in [%s]", path)
 		} else if n.kind == arrayNode {
@@ -149,6 +152,9 @@ func (r *placeReader) count(g *Group, name string) {
 	x := r.check.root.at("component").at(name)
 	if g.Count == 0 || x.kind != tableNode {
 		return
+	}
+	if own := x.at(keyHosts); own != nil {
+		r.check.Add("E005", own.val, fmt.Sprintf("move it to [group.%s]", g.Name), "component %q has `%s` of its own, and its group %q keeps pairs together", name, keyHosts, g.Name)
 	}
 	at := g.table.at("count")
 	if own := x.at("count"); own != nil && own.val.order() < firstPreset {
@@ -192,6 +198,7 @@ func (r *placeReader) place(n *node, path string, p *place.Place) {
 func (r *placeReader) own(n *node, x *Component) {
 	path := "component." + x.Name
 	r.place(n, path, &x.Place)
+	r.hosts(n, path, &x.Hosts)
 	if x.Runtime == RuntimeProcess {
 		return
 	}

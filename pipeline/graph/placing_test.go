@@ -151,3 +151,24 @@ func TestPlaced_NamesWhatIsMissing(t *testing.T) {
 		t.Errorf("a priority that every program may give: %v", here)
 	}
 }
+
+// The rule of hosts is written out as it was read, and is its group's where the component has none.
+func TestHostRule_IsWrittenAsItIsRead(t *testing.T) {
+	for _, rule := range []string{`"pack"`, `"spread"`, `{ host = "b" }`, `{ label = "gpu=h100", per_host = 2 }`} {
+		g := parsed(t, grouped, "group.actors.place="+rule, `component.batcher.place=`+rule)
+		again := parsed(t, g.Expanded())
+		for _, name := range []string{"rollout", "batcher"} {
+			x := g.Component(name)
+			if got := g.HostRuleOf(x); got.String() != rule || again.HostRuleOf(again.Component(name)) != got {
+				t.Errorf("%s: place = %s is read as %v, then as %v", name, rule, got, again.HostRuleOf(again.Component(name)))
+			}
+		}
+		if rule := g.HostRuleOf(g.Component("learner")); rule != (graph.HostRule{}) {
+			t.Errorf("the learner has the rule %v", rule)
+		}
+	}
+	g := parsed(t, grouped, "group.actors.place=spread")
+	if changes := g.TableChanges(parsed(t, grouped)); len(changes) != 2 || changes[0] != (graph.TableChange{What: "place", Name: changes[0].Name, Text: `place "spread" removed`}) {
+		t.Errorf("changes %+v", changes)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/pipeline/search"
 )
@@ -31,8 +30,8 @@ type fileKeys struct {
 // Describe describes all tables that a pipeline file may have, with the keys that decoding takes, except for the tables of programs and
 // modules of the user's own. Defaults are without a preset.
 func (p *Parts) Describe() []TableDescription {
-	run, swap, train, plugin, sweep := defaultRun(), defaultSwap(), trainTable{}, DefaultPlugin(), search.Default()
-	e := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
+	run, swap, train, plugin, sweep := defaultRun(), defaultSwap(), trainTable{}, pluginDefaults(), search.Default()
+	e := envDefaults()
 	list := []TableDescription{
 		{About: "Keys before the first table.", Keys: table.Describe(&fileKeys{})},
 		{Header: "[run]", Path: "run", About: "The run: its name, when it ends, what is saved and evaluated.", Keys: table.Describe(&run)},
@@ -44,6 +43,7 @@ func (p *Parts) Describe() []TableDescription {
 			About: "A policy: the network, its inputs and how it draws actions.", Keys: slices.Concat(describePolicy(), describeDecoded(p.CheckPolicy))})
 	}
 	var group groupFile
+	cluster := DefaultCluster()
 	c, m := componentDefaults(), defaultModule()
 	list = append(list,
 		TableDescription{Header: "[component.NAME]", Path: "component.rollout", About: "A component. These keys are for every kind.", Keys: table.Describe(&c)},
@@ -56,6 +56,7 @@ func (p *Parts) Describe() []TableDescription {
 	return append(list,
 		TableDescription{Header: "[[wire]]", Path: "wire", About: "A wire from a signal to a slot.", Keys: table.Describe(&wireFile{})},
 		TableDescription{Header: "[group.NAME]", Path: "group.NAME", About: "Components that are placed and counted together.", Keys: table.Describe(&group)},
+		TableDescription{Header: "[cluster]", Path: "cluster", About: "How [other machines](../how-to/several-hosts.md) join the run. It is read when the run begins.", Keys: table.Describe(&cluster)},
 		TableDescription{Header: "[plugin.NAME]", Path: "plugin.NAME", About: "A program with components or environments of your own.", Keys: table.Describe(&plugin)},
 		TableDescription{Header: "[swap]", Path: "swap", About: "How changes to the running job are tried and take effect.", Keys: table.Describe(&swap)},
 		TableDescription{Header: "[sweep]", Path: "sweep", About: "What `rlhost sweep` searches, and how. `rlhost train` does not read it.", Keys: table.Describe(&sweep)},

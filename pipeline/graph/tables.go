@@ -12,6 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/tape"
+	"github.com/rlhost/rlhost/core/trace"
 )
 
 // runFile is the [run] table as written in the file.
@@ -20,9 +22,11 @@ type runFile struct {
 	Seed       uint64             `toml:"seed" doc:"Seed of everything random in the run." range:"0 or more"`
 	Dir        string             `toml:"dir" doc:"Folder that holds the folders of runs."`
 	Policy     *string            `toml:"policy" doc:"Policy that stop rules, the best checkpoint and the evaluation are about." range:"a [policy] table" default:"the only learned one, else main"`
+	Record     int64              `toml:"record,bytes,omitempty" doc:"Most bytes of the actions that the environments got, for rlhost replay, in recording/ of the run's folder; 0 = none." range:"0, or 1MiB or more"`
 	Stop       component.StopRule `toml:"stop"`
 	Checkpoint Checkpoint         `toml:"checkpoint"`
 	Evaluation Evaluation         `toml:"evaluation"`
+	Traces     string             `toml:"traces,omitempty" doc:"File in the run's folder, or address of a server, that gets OpenTelemetry's traces of single datasets in OTLP's JSON; empty = none." range:"a name such as traces.jsonl, or http://HOST:4318"`
 }
 
 func defaultRun() runFile {
@@ -47,8 +51,8 @@ func (k *checker) runTable() {
 	d.decode(&run) // errors have been noted
 	k.checkRun(n, &run)
 	checkStops(k, lookup(n, "stop.policies"), run.Stop.Policies)
-	k.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: run.Stop,
-		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
+	k.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Record: run.Record, Stop: run.Stop,
+		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation, Traces: run.Traces}
 	if run.Policy != nil {
 		k.graph.Run.Policy = k.reference(n, "policy")
 	}
@@ -67,6 +71,12 @@ func (k *checker) checkRun(n *node, run *runFile) {
 			k.Add("E005", dir.val, `the default is "runs"`, "`dir` is empty")
 		}
 	}
+	if _, err := trace.IsAddress(run.Traces); err != nil {
+		k.Add("E005", n.at("traces").val, `write "http://HOST:4318", or a file such as "traces.jsonl"`, "`traces`: %v", err)
+	}
+	if record := n.at("record"); record != nil && run.Record != 0 && run.Record < tape.Least {
+		k.Add("E005", record.val, `0 records nothing, "1GiB" hours of a small environment`, "`record` is %s, want %s or more", table.FormatBytes(run.Record), table.FormatBytes(tape.Least))
+	}
 	if policy := n.at("policy"); policy != nil && run.Policy != nil && *run.Policy == "" {
 		k.Add("E005", policy.val, "leave it out, or name one of the [policy] tables", "`policy` is empty")
 	}
@@ -79,6 +89,7 @@ func (k *checker) checkRun(n *node, run *runFile) {
 		k.Add("E005", wall.val, "", "`evaluation.wall_time` is %v, want 0s or more", run.Evaluation.WallTime)
 	}
 	k.atLeast(n, "evaluation.every_env_steps", run.Evaluation.EveryEnvSteps, 0)
+	k.atLeast(n, "evaluation.video_every_env_steps", run.Evaluation.VideoEveryEnvSteps, 0)
 	k.atLeast(n, "checkpoint.keep_every_env_steps", run.Checkpoint.KeepEveryEnvSteps, 0)
 	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {
 		k.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
@@ -104,6 +115,11 @@ func checkStops(c *checker, n *node, rules map[string]component.PolicyRule) {
 type envFile struct {
 	env.Source
 	Swap string `toml:"swap" doc:"Whether a swap or a reload may replace it." range:"always, never"`
+	buildKeys
+}
+
+func envDefaults() envFile {
+	return envFile{Source: env.DefaultSource(), Swap: string(SwapAlways), buildKeys: defaultBuild()}
 }
 
 // envReader reads the [env.NAME] tables.
@@ -113,16 +129,21 @@ type envReader struct{ check *checker }
 func (r *envReader) envTables() {
 	for _, table := range r.check.named("env") {
 		name, n := table.name, table.node
-		f := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
-		d := (&tableDecoder{report: &r.check.Report, n: n, path: "env." + name}).skipping("args")
+		f := envDefaults()
+		d := (&tableDecoder{report: &r.check.Report, n: n, path: "env." + name}).skipping("args", "keys")
 		d.decode(&f) // errors have been noted
 		_, _, native := SplitUse(f.Use)
 		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
 			r.check.flatten(a, "env."+name+".args", "", native, f.Args)
 		}
+		if keys := n.at("keys"); keys != nil {
+			f.Keys = map[string]string{}
+			r.check.flatten(keys, "env."+name+".keys", "", true, f.Keys)
+		}
 		r.checkUse(n, name, f.Use)
 		r.check.checkSHA(n, f.SHA256)
+		(&buildReader{r.check}).checkKeys("env", n, "env."+name, &f.buildKeys)
 		r.checkRuntime(n, &f)
 		(&placeReader{r.check}).env(n, name, &f, native || f.Runtime == env.InProcess)
 		r.checkWrappers(n, name)

@@ -7,6 +7,12 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
+// CodeEndless warns of a run that no rule ends.
+const CodeEndless = "W107"
+
+// CodeUnrecorded warns of episodes that are not recorded.
+const CodeUnrecorded = "W109"
+
 // idleChecker warns of what has no end and no use.
 type idleChecker struct{ check *checker }
 
@@ -20,7 +26,7 @@ func (k *idleChecker) endless() {
 	if n := lookup(k.check.root, "run.stop"); n != nil {
 		at = n.key
 	}
-	k.check.Add("W107", at, "add a rule, such as stop = { env_steps = 500_000 }", "no rule of `stop` ends the run: it goes on until Ctrl-C")
+	k.check.Add(CodeEndless, at, "add a rule, such as stop = { env_steps = 500_000 }", "no rule of `stop` ends the run: it goes on until Ctrl-C")
 }
 
 // policies warns of policies that nothing names.
@@ -44,6 +50,29 @@ func (k *idleChecker) policies() {
 			continue
 		}
 		k.check.Add("W108", p.table.key, k.helpIdle(p), "policy %q is not used: no component names it", p.Name)
+	}
+}
+
+// unrecorded warns of environments whose episodes run.record leaves out: a recording is of this process alone.
+func (k *idleChecker) unrecorded() {
+	record := lookup(k.check.root, "run.record")
+	if k.check.expanded || record == nil || k.check.graph.Run.Record == 0 {
+		return
+	}
+	for i := range k.check.graph.Components {
+		x := &k.check.graph.Components[i]
+		rule := k.check.graph.HostRuleOf(x)
+		why := ""
+		switch {
+		case x.Env == "" || x.Flow.Envs == 0:
+		case x.Runtime != RuntimeBuiltin:
+			why = "it runs in a process of its own"
+		case rule != (HostRule{}):
+			why = "`place` may put it on another host"
+		}
+		if why != "" {
+			k.check.Add(CodeUnrecorded, record.val, "episodes of environments in this process alone can be replayed", "episodes of %q may not be recorded: %s", x.Name, why)
+		}
 	}
 }
 

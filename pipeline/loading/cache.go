@@ -1,6 +1,7 @@
 package loading
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,6 +18,10 @@ type Env struct {
 	Table  graph.EnvTable // the table's content
 	Plugin env.Plugin
 	digest string // of the source
+	dir    string // that the paths of Table are relative to
+	data   string // digest of its folder of data as it was loaded; empty without one
+	// wrapData are the same of its wrappers that are modules, by place.
+	wrapData map[int]string
 }
 
 // serves reports whether the environment matches a table: the same source, even under another path. A resumed run names a program from
@@ -82,3 +87,28 @@ func (c *Cache) Keep(wanted func(*Env) bool) error {
 
 // Close closes everything.
 func (c *Cache) Close() error { return c.Keep(func(*Env) bool { return false }) }
+
+// Describe returns what an environment of the cache was loaded from, a Described as JSON; nil for another one.
+func (c *Cache) Describe(p env.Plugin) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.list {
+		if v.Plugin == p {
+			doc, _ := json.Marshal(Described{v.Name, v.dir, v.Table.Workers, v.Table.WrapHashes(p), v.data, v.wrapData, v.Table}) // of a file's values
+			return doc
+		}
+	}
+	return nil
+}
+
+// Described is what an environment was loaded from, as a document. The source leaves out how its processes run.
+type Described struct {
+	Name    string
+	Dir     string // that paths are relative to
+	Workers int
+	Wraps   map[int]string // SHA-256 of the wrappers that are modules, by place
+	// Data is the digest of the folder of data, WrapData of the wrappers' by place; empty without, and in recordings of earlier versions.
+	Data     string
+	WrapData map[int]string
+	Table    graph.EnvTable
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -61,7 +60,7 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	}
 	t := e.Table
 	t.Source = t.ReadData(g.Dir)
-	digest := digestOf(&t, g.Dir, parts.Builtins)
+	digest := t.Digest(g.Dir, parts.Builtins)
 	if v := s.cache.find(e.Name, &e.Table, digest); v != nil {
 		s.Envs[e.Name] = v
 		return nil
@@ -70,10 +69,15 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	if err != nil {
 		return err
 	}
-	if err := tryArgs(p, &e.Table); err != nil {
+	spec := p.Spec()
+	if err := cmp.Or(tryArgs(p, &e.Table), env.CheckKeys(e.Table.Keys, &spec)); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	v := &Env{Name: e.Name, Table: e.Table, digest: digest, Plugin: p}
+	v := &Env{Name: e.Name, Table: e.Table, digest: digest, dir: g.Dir, data: t.DataDigest(g.Dir), wrapData: map[int]string{}, Plugin: p}
+	there := t.In(g.Dir)
+	for place, data := range there.WrapData() {
+		v.wrapData[place], _ = files.FolderSHA256(data) // it has just been loaded
+	}
 	s.cache.add(v)
 	s.Envs[e.Name] = v
 	return nil
@@ -95,24 +99,6 @@ func tryArgs(p env.Plugin, t *graph.EnvTable) error {
 		return nil
 	}
 	return &table.Error{Code: "E097", Key: "args", Reason: "are refused: " + f.Err.Error(), Help: "correct them; the module describes none"}
-}
-
-// digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with the
-// hashes of the modules around it and of its data. It begins empty if there is no such file, which loading reports.
-func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
-	if t.Plugin != nil {
-		digest := t.Plugin.Digest(dir)
-		if digest == "" {
-			return ""
-		}
-		return digest + t.Plugin.File(dir) + t.WrapDigest(dir) // files next to a script belong to it
-	}
-	use, relative := t.Locate(dir, builtins)
-	if !relative && !filepath.IsAbs(use) {
-		return use + t.WrapDigest(dir) + t.DataDigest(dir)
-	}
-	sum, _ := files.SHA256(use)
-	return sum + t.WrapDigest(dir) + t.DataDigest(dir)
 }
 
 // addLoadProblem says why an environment could not be loaded.

@@ -30,7 +30,23 @@ type Ratings struct {
 	EnvSteps uint64   // that the newest version has been learned from
 	Episodes int      // of each match
 	Greedy   bool     // the most probable actions, instead of sampled ones
+	// Random is how the newest version did against random legal actions; nil with greedy ones, or where actions are numbers.
+	Random *evaluation.Match
 }
+
+// WinRates says how many episodes the newest version won against random actions and against the first version; empty without both.
+func (r *Ratings) WinRates() string {
+	var parts []string
+	if r.Random != nil {
+		parts = append(parts, fmt.Sprintf("%.2f won against random", winRate(r.Random)))
+	}
+	if first := r.Versions[0].Against; first != nil {
+		parts = append(parts, fmt.Sprintf("%.2f won against the first version", winRate(first)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func winRate(m *evaluation.Match) float64 { return float64(m.Wins) / float64(max(m.Episodes(), 1)) }
 
 // Newest returns the rating of the newest version of the learned policy.
 func (r *Ratings) Newest() *Rating {
@@ -55,12 +71,20 @@ func (r *Ratings) String() string {
 			b.WriteString("newest")
 			continue
 		}
-		fmt.Fprintf(&b, "%.3f: %d won, %d drawn, %d lost", x.Against.Score(), x.Against.Wins, x.Against.Draws, x.Against.Losses)
-		if x.Against.Unfinished > 0 {
-			fmt.Fprintf(&b, ", %d of them unfinished", x.Against.Unfinished)
-		}
+		writeMatch(&b, x.Against)
+	}
+	if r.Random != nil {
+		fmt.Fprintf(&b, "\n%-24s %7s   ", "random actions", "")
+		writeMatch(&b, r.Random)
 	}
 	return b.String()
+}
+
+func writeMatch(b *strings.Builder, m *evaluation.Match) {
+	fmt.Fprintf(b, "%.3f: %d won, %d drawn, %d lost", m.Score(), m.Wins, m.Draws, m.Losses)
+	if m.Unfinished > 0 {
+		fmt.Fprintf(b, ", %d of them unfinished", m.Unfinished)
+	}
 }
 
 // rated is a version that plays matches.
@@ -188,6 +212,10 @@ func rate(ctx context.Context, list []rated, newest int, o evaluation.Options) (
 	for i := range list {
 		players[i] = list[i].Player
 	}
+	random, ok := atRandom(&players[newest])
+	if ok = ok && !o.Greedy; ok {
+		players = append(players, random)
+	}
 	acting, end, err := ActAll(players, envs*spec.Agents())
 	if err != nil {
 		return nil, err
@@ -217,10 +245,36 @@ func rate(ctx context.Context, list []rated, newest int, o evaluation.Options) (
 			}
 		}
 	}
+	if ok {
+		o.Player, o.Others, o.Envs = acting[newest], acting[len(list):], envs
+		m, err := evaluation.PlayMatch(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		r.Random = &m
+	}
 	for i, elo := range evaluation.Elo(len(list), pairings) {
 		r.Versions[i].Elo = elo
 	}
 	return r, nil
+}
+
+// atRandom returns a player of a network without any weights: each legal action is as probable as the others. It is not ok for networks that
+// act by numbers, or elsewhere.
+func atRandom(of *Player) (random Player, ok bool) {
+	for _, d := range of.Definition.Network.Policy {
+		if d.Gaussian != nil {
+			return random, false
+		}
+	}
+	for i := range of.Definition.Network.Nodes {
+		if of.Definition.Network.Nodes[i].External != nil {
+			return random, false
+		}
+	}
+	random = *of
+	random.Weights.Params = make([]float32, len(of.Weights.Params))
+	return random, true
 }
 
 // Pooled reports whether a graph has a pool of versions of a policy.

@@ -16,6 +16,7 @@ type Checkpoint struct {
 	Components    map[string]component.State // by component, such as learner or rollout[0]
 	PolicyVersion uint64
 	EnvSteps      uint64
+	Change        uint64  // number of the newest change, in the run's events, that had been made; 0 if none
 	MeanReturn    float64 // of the leading policy, over the window; NaN while that is not full: such a checkpoint is never the best
 	// MeanReturns are the mean returns of the policies that do not lead, by their names; a policy whose window is not full has none. Load
 	// leaves them out.
@@ -112,7 +113,7 @@ func (r *Run) store(root string, before []stored, c *Checkpoint, latest bool) (m
 		return nil, "", err
 	}
 	m = &manifest{Format: Format, Rlhost: r.info.Rlhost, Run: r.id, Sequence: 1,
-		PolicyVersion: c.PolicyVersion, EnvSteps: c.EnvSteps, Exact: c.Exact, WhyNotExact: c.WhyNotExact}
+		PolicyVersion: c.PolicyVersion, EnvSteps: c.EnvSteps, Change: c.Change, Exact: c.Exact, WhyNotExact: c.WhyNotExact}
 	for _, x := range c.means() {
 		if x.pointer == Best {
 			m.MeanReturn = &x.value

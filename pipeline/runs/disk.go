@@ -120,3 +120,18 @@ func removeTemps(dir string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Free returns how many bytes there is room for in a folder, or where it will be made; 0 where nobody knows.
+func Free(dir string) int64 {
+	dir, err := filepath.Abs(dir)
+	for ; err == nil; dir = filepath.Dir(dir) {
+		var free int64
+		if free, err = freeAt(dir); err == nil {
+			return free
+		}
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			err = nil // it will be made
+		}
+	}
+	return 0
+}

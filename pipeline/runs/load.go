@@ -57,7 +57,7 @@ func load(root, folder string) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	c := Checkpoint{Components: make(map[string]component.State), PolicyVersion: m.PolicyVersion,
-		EnvSteps: m.EnvSteps, MeanReturn: math.NaN(), Exact: m.Exact, WhyNotExact: m.WhyNotExact}
+		EnvSteps: m.EnvSteps, Change: m.Change, MeanReturn: math.NaN(), Exact: m.Exact, WhyNotExact: m.WhyNotExact}
 	if m.MeanReturn != nil {
 		c.MeanReturn = *m.MeanReturn
 	}

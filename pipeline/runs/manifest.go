@@ -26,7 +26,8 @@ type manifest struct {
 	Sequence      uint64                    `json:"sequence"` // counts the saves of a run
 	PolicyVersion uint64                    `json:"policy_version"`
 	EnvSteps      uint64                    `json:"env_steps"`
-	MeanReturn    *float64                  `json:"mean_return"` // null while the window is not full
+	Change        uint64                    `json:"change,omitempty"` // newest change that had been made
+	MeanReturn    *float64                  `json:"mean_return"`      // null while the window is not full
 	Exact         bool                      `json:"exact"`
 	WhyNotExact   string                    `json:"why_not_exact,omitempty"`
 	Components    map[string]componentEntry `json:"components"`

@@ -16,6 +16,15 @@ import (
 // PipelineFile is the name of the resolved pipeline in a run's folder.
 const PipelineFile = "pipeline.toml"
 
+// VideoFolder is the folder in a run's folder with the videos of its policy, each named by the env steps at which it was learned.
+const VideoFolder = "videos"
+
+// RecordingFolder is the folder in a run's folder with what its environments were given; see package tape.
+const RecordingFolder = "recording"
+
+// TrialsFolder is the folder in a run's folder with recordings of trials that failed, each in a folder named by the number of its change.
+const TrialsFolder = "trials"
+
 const checkpointsDir = "checkpoints"
 
 // Run is one run's folder. Its methods may be called from any goroutine.

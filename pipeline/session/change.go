@@ -67,6 +67,7 @@ type change struct {
 	toWrite []string // of a swap: the keys that a file needs for it; see control.SwapReply
 	took    time.Duration
 	notes   []string
+	kept    bool // a recording of its trial is kept, which needs the modules
 }
 
 // run makes the change. On an error nothing has changed, and the run's events say that it was refused.
@@ -79,6 +80,9 @@ func (ch *change) run(ctx context.Context) error {
 		err = control.Errorf(control.CodeEnded, "the run ended meanwhile") // a failure during the end is no fault of a version
 	}
 	for _, module := range ch.modules {
+		if ch.kept {
+			break
+		}
 		if err := ch.job.Run.Unstore(module); err != nil {
 			ch.job.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
 		}
@@ -127,7 +131,7 @@ func (ch *change) make(ctx context.Context) error {
 	if len(ch.parts) == 0 && len(ch.changes) == 0 && meaning(ch.job.Pipeline.Graph()) == meaning(ch.next) {
 		return errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
-	trial := &trial{live: ch.job.history.live, work: ch.work, rules: ch.rules, next: ch.next, seed: ch.number}
+	trial := &trial{live: ch.job.history.live, work: ch.work, rules: ch.rules, next: ch.next, number: ch.number, loaded: t.Loaded}
 	if ch.rules.train {
 		if err := trial.mayRun(ch.component, ch.parts); err != nil {
 			return errors.Join(err, t.Close())
@@ -139,6 +143,7 @@ func (ch *change) make(ctx context.Context) error {
 		ch.say("prepared in %s", milliseconds(time.Since(began)))
 	}
 	if err := ch.try(ctx, trial, t); err != nil {
+		ch.kept = trial.kept
 		return errors.Join(err, t.Close())
 	}
 	ch.notes = append(ch.notes, ch.envNotes()...)
@@ -190,8 +195,8 @@ func (ch *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
 	number := ch.job.history.nextNumber()
 	ch.number = number
 	t, err := ch.job.Pipeline.Prepare(ctx, ch.next, pipeline.TransitionOptions{
-		At: ch.rules.at, KeepState: ch.rules.keepState, Probation: ch.rules.probation > 0,
-		Force: ch.rules.force,
+		Number: number, At: ch.rules.at, KeepState: ch.rules.keepState, Probation: ch.rules.probation > 0,
+		Force: ch.rules.force, Made: func() { ch.job.Made(number) },
 		RolledBack: func(component string, fault error) {
 			ch.job.failed(failure{number: number, component: component, fault: fault})
 		},
@@ -278,17 +283,7 @@ const longestWayBack = 2 * time.Minute
 func (ch *change) goBack(ctx context.Context, before *graph.Graph) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestWayBack)
 	defer cancel()
-	t, err := ch.job.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
-	if errors.Is(err, pipeline.ErrNothing) || errors.Is(err, pipeline.ErrEnded) {
-		return nil
-	}
-	if err == nil {
-		_, err = t.Commit(ctx)
-	}
-	if err == nil {
-		t.Settle()
-	}
-	return err
+	return pipeline.GoBack(ctx, ch.job.Pipeline, before)
 }
 
 // commit makes the prepared change, and its records in the run's folder. before is the graph that it begins from,
@@ -374,6 +369,7 @@ func (ch *change) committed(t *pipeline.Transition, before *graph.Graph, stood b
 		p = &probation{
 			number: ch.number, title: ch.title, parts: ch.parts, transition: t, before: before, after: t.Graph(), restarts: ch.job.restarts(ch.parts),
 			stood: stood, trained: ch.job.Pipeline.Steps().Trained, left: ch.rules.probation, idle: ch.idle(),
+			brief: ch.rules.brief,
 		}
 		for _, s := range before.Undo(t.Graph()) {
 			p.undo = append(p.undo, runs.Table(s))

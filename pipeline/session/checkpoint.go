@@ -20,7 +20,7 @@ func (s *Session) serve() {
 	s.commands, err = serve(commandOptions{
 		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
 		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), Begins: !s.resumed, Policy: s.policy.Name, StepsBefore: s.before.EnvSteps,
-		Hosts: s.o.Hosts,
+		Hosts: s.o.Hosts, Made: s.made.Store,
 	})
 	if err != nil {
 		s.log.Warn("the run goes on, but takes no commands such as rlhost status", "error", err)
@@ -30,6 +30,7 @@ func (s *Session) serve() {
 // atBoundary evaluates and saves a checkpoint where that is due, and keeps the state that the run ends in. All of it is about
 // one snapshot.
 func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)) error {
+	s.noteChange()
 	snapshot = sync.OnceValues(snapshot)
 	if err := s.evaluator.boundary(snapshot); err != nil {
 		return err
@@ -53,6 +54,7 @@ func (s *Session) atFailure(snapshot func() (map[string]component.State, error))
 	if s.resumed || s.aborted.Load() || s.at.Components != nil && s.saveErr == nil {
 		return nil
 	}
+	s.noteChange()
 	states, missing := snapshot()
 	if _, there := states[s.learner]; !there {
 		return nil
@@ -85,11 +87,14 @@ func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 	return nil
 }
 
+// noteChange notes which changes are complete, before a snapshot is taken: that has them, and of later ones it may have a part.
+func (s *Session) noteChange() { s.change = max(s.change, s.made.Load()) }
+
 // take takes the state of a run at a dataset boundary, on the learner's loop.
 func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 	g := s.Graph()
 	states, missing := snapshot()
-	c := runs.Checkpoint{Components: states, MeanReturn: s.gauge(component.GaugeMeanReturn), MeanReturns: map[string]float64{},
+	c := runs.Checkpoint{Components: states, Change: s.change, MeanReturn: s.gauge(component.GaugeMeanReturn), MeanReturns: map[string]float64{},
 		Exact: g.Synchronous && missing == nil}
 	for _, x := range learnings(g) {
 		if x.component != s.learner {
@@ -121,6 +126,7 @@ func (s *Session) Checkpoint(ctx context.Context) (control.CheckpointReply, erro
 func (s *Session) checkpoint(ctx context.Context) (control.CheckpointReply, error) {
 	var reply control.CheckpointReply
 	err := s.pipeline.AtNextBoundary(ctx, func(snapshot pipeline.Snapshot) error {
+		s.noteChange()
 		if err := s.save(snapshot, false); err != nil {
 			return err
 		}

@@ -151,11 +151,14 @@ func TestRatings_RatesEveryVersionThatARunHas(t *testing.T) {
 	if more := rated(session.RunEvaluation{Episodes: 400, Seed: 9}); more.Versions[0].Against.Score() < 0.55 { // by two deviations of a match between equals
 		t.Errorf("the newest version does not beat the first: %s", more)
 	}
+	if m := got.Random; m == nil || m.Episodes() != 12 || !strings.Contains(got.WinRates(), " won against random, ") {
+		t.Errorf("against random actions: %+v, %q", m, got.WinRates())
+	}
 	always := true
-	if greedy := rated(session.RunEvaluation{Episodes: 12, Seed: 5, Greedy: &always}); !greedy.Greedy || reflect.DeepEqual(greedy.Versions, got.Versions) {
+	if greedy := rated(session.RunEvaluation{Episodes: 12, Seed: 5, Greedy: &always}); !greedy.Greedy || greedy.Random != nil || reflect.DeepEqual(greedy.Versions, got.Versions) {
 		t.Errorf("greedy actions: %s", greedy)
 	}
-	if text := got.String(); !strings.Contains(text, "\nmain@0 ") || !strings.Contains(text, "   newest") || len(strings.Split(text, "\n")) != 1+len(found) {
+	if text := got.String(); !strings.Contains(text, "\nmain@0 ") || !strings.Contains(text, "   newest") || !strings.Contains(text, "\nrandom actions ") || len(strings.Split(text, "\n")) != 2+len(found) {
 		t.Errorf("its table is\n%s", text)
 	}
 }

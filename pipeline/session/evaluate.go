@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/play"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
@@ -168,4 +169,77 @@ func (e *RunEvaluation) options(g *graph.Graph, longest uint64, states map[strin
 		o.JudgesGreedy = *e.Greedy
 	}
 	return o
+}
+
+// Stage is the environment of a run, with a seat of its policy for each agent. Its opener closes it.
+type Stage struct {
+	Plugin        env.Plugin
+	Seats         []*evaluation.Seat
+	Policy        string
+	PolicyVersion uint64
+	Keys          map[string]string // of the environment's table
+}
+
+// OpenStage opens the environment that a checkpoint's policy was trained in, and the policy for all of its agents, acting as it is judged.
+func OpenStage(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (*Stage, error) {
+	x, err := openEvaluated(ctx, run, c, &o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{Plugin: x.plugin, Policy: x.policy.Name, Keys: x.Graph.Env(x.policy.Env).Table.Keys}
+	if err := s.seat(x, &o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// seat seats the policy for every agent. Each draws numbers of its own.
+func (s *Stage) seat(x *evaluated, o *RunEvaluation) (err error) {
+	asked := x.player.Network // of the environment that is there now
+	if x.player.Network, x.player.Weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
+		return err
+	}
+	if err := x.fits(&asked); err != nil {
+		return err
+	}
+	if s.PolicyVersion, _, err = progressOf(o.Parts, x.learner); err != nil {
+		return err
+	}
+	return s.seatAll(x.player, x.Spec, o.Seed, x.options.JudgesGreedy)
+}
+
+// seatAll makes the seats of a player.
+func (s *Stage) seatAll(player players.Player, spec hostabi.EnvSpec, seed uint64, greedy bool) error {
+	for agent := range spec.Agents() {
+		acting, _, err := players.ActAll([]players.Player{player}, 1)
+		if err != nil {
+			return err
+		}
+		seat, err := evaluation.NewSeat(acting[0], spec, seed+uint64(agent), greedy)
+		if err != nil {
+			return err
+		}
+		s.Seats = append(s.Seats, seat)
+	}
+	return nil
+}
+
+// Players are the seats, for a game.
+func (s *Stage) Players() (list []play.Seat) {
+	for _, seat := range s.Seats {
+		list = append(list, seat)
+	}
+	return list
+}
+
+// Close closes the seats and the environment's plugin.
+func (s *Stage) Close() error { return errors.Join(s.leave(), s.Plugin.Close()) }
+
+// leave closes the seats.
+func (s *Stage) leave() error {
+	var errs []error
+	for _, seat := range s.Seats {
+		errs = append(errs, seat.Close())
+	}
+	return errors.Join(errs...)
 }

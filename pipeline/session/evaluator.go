@@ -41,6 +41,7 @@ type evaluator struct {
 	all    sync.WaitGroup
 	busy   atomic.Bool // an evaluation is under way
 	next   uint64      // env steps from which one is due; of the learner's loop
+	video  uint64      // env steps from which a video is due; the same
 
 	envs map[string]*evaluatedEnv // of the evaluation under way, by name
 
@@ -58,29 +59,30 @@ func newEvaluator(s *Session) *evaluator {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	stats := s.pipeline.Stats()
 	e.done, e.skipped, e.failures = stats.Counter(evalCount), stats.Counter(evalSkipped), stats.Counter(evalFailures)
-	e.schedule(s.before.EnvSteps)
+	period := s.Graph().Run.Evaluation
+	e.next, e.video = after(s.before.EnvSteps, period.EveryEnvSteps), after(s.before.EnvSteps, period.VideoEveryEnvSteps)
 	return e
 }
 
-// schedule makes the next evaluation due at the next multiple of the period.
-func (e *evaluator) schedule(envSteps uint64) {
-	if every := uint64(e.s.Graph().Run.Evaluation.EveryEnvSteps); every > 0 {
-		e.next = envSteps - envSteps%every + every
-	}
+// after returns the next multiple of a period.
+func after(envSteps uint64, every int) uint64 {
+	return envSteps - envSteps%uint64(max(every, 1)) + uint64(every)
 }
 
-// boundary begins an evaluation if one is due and none is under way, unless the run comes to its end, which would drop it.
-// It runs on the loop of a learner.
+// boundary begins an evaluation if one is due and none is under way, unless the run comes to its end, which would drop it. A video is
+// made in the same way, but one that is due meanwhile is made later. It runs on the loop of a learner.
 func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
-	if e.s.Graph().Run.Evaluation.EveryEnvSteps == 0 || e.s.pipeline.Stopping() != "" {
-		return nil
-	}
-	if e.s.before.EnvSteps+e.s.pipeline.Trained(e.s.policy.Name) < e.next {
+	period, made := e.s.Graph().Run.Evaluation, e.s.before.EnvSteps+e.s.pipeline.Trained(e.s.policy.Name)
+	judges := period.EveryEnvSteps > 0 && made >= e.next
+	films := period.VideoEveryEnvSteps > 0 && made >= e.video
+	if !judges && !films || e.s.pipeline.Stopping() != "" {
 		return nil
 	}
 	if e.busy.Swap(true) {
-		e.schedule(e.next)
-		e.skipped.Inc()
+		if judges {
+			e.next = after(e.next, period.EveryEnvSteps)
+			e.skipped.Inc()
+		}
 		return nil
 	}
 	c, err := take(e.s, snapshot)
@@ -95,11 +97,21 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 			return err
 		}
 	}
-	e.schedule(c.EnvSteps)
 	g := e.s.Graph() // that the states are of
+	if judges {
+		e.next = after(c.EnvSteps, period.EveryEnvSteps)
+	}
+	if films {
+		e.video = after(c.EnvSteps, period.VideoEveryEnvSteps)
+	}
 	e.all.Go(func() {
 		defer e.busy.Store(false)
-		e.evaluate(g, c)
+		if judges {
+			e.evaluate(g, c)
+		}
+		if films {
+			e.film(g, &c)
+		}
 	})
 	return nil
 }

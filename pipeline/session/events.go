@@ -81,6 +81,9 @@ func (e *Evaluated) String() string {
 	elo := ""
 	if e.Ratings != nil {
 		elo = fmt.Sprintf(", Elo %.0f", e.Ratings.Elo())
+		if rates := e.Ratings.WinRates(); rates != "" {
+			elo += ", " + rates
+		}
 	}
 	whose := ""
 	if !e.Leads {

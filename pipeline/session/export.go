@@ -25,74 +25,112 @@ const CodeExport = "E049"
 // Exported is a policy as a file, with its largest difference from the host on so many observations that the policy met in
 // its environment; see export.Compare.
 type Exported struct {
-	File    []byte
-	Version uint64 // of the policy
-	Rows    int
-	Largest float64
+	File     []byte
+	Version  uint64 // of the policy
+	EnvSteps uint64 // that it has learned from
+	Rows     int
+	Largest  float64
 }
 
 // Export returns a checkpoint's policy in a format. name is the policy's, empty for the leading one.
 func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph.Parts, name string, f export.Format) (x Exported, err error) {
-	g, err := ownPipeline(run, nil, parts)
+	e, err := newExporter(ctx, run, parts, name, f)
 	if err != nil {
 		return x, err
 	}
-	trained, learner, err := learned(g, name)
+	defer func() { err = errors.Join(err, e.plugin.Close()) }()
+	return e.encode(c, f)
+}
+
+// exporter makes files of a run's policy.
+type exporter struct {
+	run     *runs.Run
+	parts   *graph.Parts
+	graph   *graph.Graph
+	policy  *graph.Policy
+	learner string // of the policy
+	player  players.Player
+	plugin  env.Plugin    // the caller closes it
+	asked   export.Format // that errors name: HTML, or the format of the files
+}
+
+func newExporter(ctx context.Context, run *runs.Run, parts *graph.Parts, name string, f export.Format) (*exporter, error) {
+	e := &exporter{run: run, parts: parts, asked: f}
+	var err error
+	if e.graph, err = ownPipeline(run, nil, parts); err != nil {
+		return nil, err
+	}
+	if e.policy, e.learner, err = learned(e.graph, name); err != nil {
+		return nil, err
+	}
+	if e.player, e.plugin, err = define(ctx, parts, e.graph, e.policy); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// encode returns the policy of a checkpoint in a format.
+func (e *exporter) encode(c *runs.Checkpoint, f export.Format) (x Exported, err error) {
+	p, err := e.described(c, &x)
 	if err != nil {
 		return x, err
-	}
-	var envSteps uint64
-	if x.Version, envSteps, err = progressOf(parts, c.Components[learner]); err != nil {
-		return x, err
-	}
-	table := &g.Env(trained.Env).Table
-	use := table.Use
-	if leading, _, err := learned(g, ""); err == nil && leading.Env == trained.Env {
-		use = run.Info().Env // as the file that the run was started with has it
-	}
-	p := &export.Policy{About: map[string]string{
-		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(envSteps), "env": use,
-	}}
-	if len(table.Wrap) > 0 { // the policy sees and acts through them
-		p.About["wrap"] = env.WithoutWrapPaths(env.WrapText(table.Wrap))
-	}
-	if p.Network, p.Weights, err = players.WeightsOf(parts, c.Components[learner]); err != nil {
-		return x, err
-	}
-	player, plugin, err := define(ctx, parts, g, trained)
-	if err != nil {
-		return x, err
-	}
-	defer func() { err = errors.Join(err, plugin.Close()) }()
-	spec := plugin.Spec()
-	p.Masked = make([]bool, len(p.Network.Policy))
-	of := spec.OfGroup(player.Group)
-	for _, mask := range of.All(hostabi.RoleActionMask) {
-		p.Masked[mask.Pair] = true
-	}
-	if p.Network.External() != nil {
-		p.About[export.AboutDescribe] = base64.StdEncoding.EncodeToString(of.Describe())
-		args, err := json.Marshal(trained.Plain()["args"])
-		if err != nil {
-			return x, err
-		}
-		p.About[export.AboutArgs] = string(args)
 	}
 	if x.File, err = export.Encode(f, p); err != nil {
-		return x, exportError(trained.Name, f, err)
+		return x, exportError(e.policy.Name, e.asked, err)
 	}
 	if p.Network.External() != nil { // only its program computes it
 		return x, nil
 	}
-	samples, err := observe(plugin, player.Backend, p, player.Group)
+	samples, err := observe(e.plugin, e.player.Backend, p, e.player.Group)
 	if err != nil {
 		return x, err
 	}
 	x.Rows = samples.Rows
-	if x.Largest, err = export.Compare(f, x.File, samples); err != nil {
-		return x, exportError(trained.Name, f, err)
+	alone := func(module []byte) (export.Machine, error) {
+		if e.parts.Alone == nil {
+			return nil, errors.New("this program runs no modules")
+		}
+		return e.parts.Alone(module)
+	}
+	if x.Largest, err = export.Compare(f, x.File, samples, alone); err != nil {
+		return x, exportError(e.policy.Name, e.asked, err)
 	}
 	return x, nil
+}
+
+// described returns the policy of a checkpoint with what is said about it, and its progress in x.
+func (e *exporter) described(c *runs.Checkpoint, x *Exported) (p *export.Policy, err error) {
+	state := c.Components[e.learner]
+	if x.Version, x.EnvSteps, err = progressOf(e.parts, state); err != nil {
+		return nil, err
+	}
+	of := &e.graph.Env(e.policy.Env).Table
+	use := of.Use
+	if leading, _, err := learned(e.graph, ""); err == nil && leading.Env == e.policy.Env {
+		use = e.run.Info().Env // as the file that the run was started with has it
+	}
+	p = &export.Policy{Valueless: e.asked == HTML, About: map[string]string{
+		"run": e.run.ID(), "policy": e.policy.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(x.EnvSteps), "env": use,
+	}}
+	if len(of.Wrap) > 0 { // the policy sees and acts through them
+		p.About["wrap"] = env.WithoutWrapPaths(env.WrapText(of.Wrap))
+	}
+	if p.Network, p.Weights, err = players.WeightsOf(e.parts, state); err != nil {
+		return nil, err
+	}
+	spec := e.plugin.Spec()
+	group := spec.OfGroup(e.player.Group)
+	p.Masked = make([]bool, len(p.Network.Policy))
+	for _, mask := range group.All(hostabi.RoleActionMask) {
+		p.Masked[mask.Pair] = true
+	}
+	if p.Network.External() == nil {
+		return p, nil
+	}
+	p.About[export.AboutDescribe] = base64.StdEncoding.EncodeToString(group.Describe())
+	args, err := json.Marshal(e.policy.Plain()["args"])
+	p.About[export.AboutArgs] = string(args)
+	return p, err
 }
 
 // exportError says why a policy has no file of a format.

@@ -26,6 +26,8 @@ type Learner interface {
 type Runner interface {
 	// Longest returns the env steps of the longest episode in a state.
 	Longest(component.State) (uint64, error)
+	// EpisodesMark returns how many bytes of episodes.csv belong to a state, 0 where it lists none.
+	EpisodesMark(component.State) (int64, error)
 }
 
 func learnerOf(parts *graph.Parts) (Learner, error) {

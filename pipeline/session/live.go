@@ -33,6 +33,8 @@ type commandOptions struct {
 	Stop           func(now bool)
 	LastCheckpoint func() *control.CheckpointReply
 
+	Made func(number uint64) // takes the number of a change that is complete, before the next boundary
+
 	Begins      bool          // the run was not resumed: it runs what its file says
 	Policy      string        // the leading one
 	StepsBefore uint64        // env steps that the run had made before this process

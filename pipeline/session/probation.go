@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -20,6 +21,9 @@ type watcher struct {
 	life   context.Context // that of the commands
 	looked time.Time       // when it last looked at the probations
 	spared time.Time       // until then a stall is not rolled back: that has just been done, or tried
+
+	checked  map[uint64]bool // changes whose other checks have begun
+	checking sync.WaitGroup
 }
 
 // watchEvery is how often a version on probation is looked at.
@@ -32,6 +36,7 @@ const spareTime = 10 * time.Second
 func (w *watcher) run() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	defer w.checking.Wait()
 	looks := 0
 	for {
 		select {
@@ -67,6 +72,7 @@ func (w *watcher) look() (f failure, failed bool) {
 		if f, failed := w.fails(p, components); failed {
 			return f, true
 		}
+		w.afterwards(p)
 	}
 	if f, failed := w.stalls(); failed {
 		return f, true
@@ -155,6 +161,9 @@ func (w *watcher) rollBack(f failure) {
 		w.spared = time.Now().Add(spareTime)
 		attrs := []any{"component", p.first().component, "failed", p.first().new.File, "runs", p.first().old.File, "reason", c.reason,
 			"env_step", c.outcome.EnvStep}
+		if command := w.job.replays(f.number); command != "" {
+			attrs = append(attrs, "replay", command)
+		}
 		if len(c.outcome.Notes) > 0 {
 			attrs = append(attrs, "notes", strings.Join(c.outcome.Notes, "; "))
 		}

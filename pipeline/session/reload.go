@@ -38,7 +38,7 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 		return nil, err
 	}
 	x.undo, x.rules = q.Undo, rulesOf(x.next)
-	x.rules.dryRun, x.rules.check = q.DryRun, true
+	x.rules.dryRun, x.rules.check, x.rules.brief = q.DryRun, true, q.Brief
 	if err := x.rules.set(q.At, nil); err != nil {
 		return nil, err
 	}

@@ -164,15 +164,15 @@ func (s *Session) wholeModules() error {
 	return nil
 }
 
-// swappedSince describes the changes after the checkpoint that the run continues from, if any: the run then continues
-// with other versions than the checkpoint's.
+// swappedSince describes the changes after the checkpoint that the run continues from, if any, or one before it of which the run's events
+// lack the line: the run then continues with other versions than the checkpoint's.
 func (s *Session) swappedSince() string {
 	list, err := s.run.Changes()
 	if err != nil {
 		return "what was changed while it ran is not known: " + err.Error()
 	}
 	for _, c := range list {
-		if madeBy(&c) && c.PolicyVersion >= s.before.PolicyVersion {
+		if madeBy(&c) && c.Number > s.before.Change {
 			text := "after this checkpoint came a " + c.What
 			if c.Component != "" {
 				text += " of " + c.Component
@@ -180,7 +180,20 @@ func (s *Session) swappedSince() string {
 			return fmt.Sprintf("%s (change %d)", text, c.Number)
 		}
 	}
+	if made := newestMade(list); made < s.before.Change {
+		return fmt.Sprintf("this checkpoint has change %d, of which the run's events lack the end", s.before.Change)
+	}
 	return ""
+}
+
+// newestMade returns the number of the newest change that was made, 0 if none.
+func newestMade(list []runs.Change) (number uint64) {
+	for i := range list {
+		if madeBy(&list[i]) {
+			number = max(number, list[i].Number)
+		}
+	}
+	return number
 }
 
 // madeBy reports whether a line of the events says that another version ran from there on.
@@ -191,6 +204,7 @@ func (s *Session) describeResume(exact bool, why string) error {
 	e := Resumed{Run: s.run.ID(), EnvSteps: s.before.EnvSteps, PolicyVersion: s.before.PolicyVersion, Exact: exact, Why: why, Unproven: s.unproven}
 	list, err := s.run.Changes() // an unreadable file is reported where commands are served
 	if err == nil && len(list) > 0 {
+		s.change = newestMade(list)
 		e.Swapped = newestVersions(list)
 		s.interrupted(&e, list)
 	}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -73,6 +74,64 @@ func TestResume_ContinuesExactlyAndSaysSo(t *testing.T) {
 	}
 	if !slices.Equal(events, told) {
 		t.Errorf("observed %q, want %q", events, told)
+	}
+}
+
+// Learners that divide each minibatch repeat bit for bit, and so do they in two sessions. Their run continues with any other number of them.
+func TestResume_LearnersTogether(t *testing.T) {
+	parts, engines := builtin.New(builtin.Options{})
+	t.Cleanup(func() {
+		if err := engines.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o := session.Options{Parts: parts, Log: slog.New(slog.DiscardHandler)}
+	begin := func(dir string, steps int) string {
+		g, problems := graphtest.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{
+			"run.dir=" + dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.learners=2", "component.learner.lr_anneal_env_steps=4096"}})
+		if g == nil {
+			t.Fatal(problems)
+		}
+		o.Graph = g
+		r, err := session.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ParamsHash
+	}
+	resumed := func(dir string, sets ...string) string {
+		run, err := runs.Open(dir, "cartpole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := o
+		with.Sets = append(sets, "run.stop.env_steps=4096")
+		s, err := session.Resume(t.Context(), run, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Run(t.Context())
+		if err = errors.Join(err, s.Close()); err != nil || got.EnvSteps != 4096 {
+			t.Fatalf("%v: %+v, %v", sets, got, err)
+		}
+		return got.ParamsHash
+	}
+	want := begin(t.TempDir(), 4096)
+	if again := begin(t.TempDir(), 4096); again != want {
+		t.Error("two learners have other parameters the second time")
+	}
+	half := func() string {
+		dir := t.TempDir()
+		begin(dir, 2048)
+		return dir
+	}
+	if got := resumed(half()); got != want {
+		t.Error("two learners have other parameters after a resume")
+	}
+	for _, learners := range []string{"1", "3"} {
+		if got := resumed(half(), "component.learner.learners="+learners); got == want {
+			t.Errorf("%s learners have the bits of two: did two learn?", learners)
+		}
 	}
 }
 

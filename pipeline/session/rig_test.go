@@ -184,6 +184,7 @@ func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) c
 			r.pipeline.Stop(component.StopInterrupted)
 		},
 		LastCheckpoint: func() *control.CheckpointReply { return nil },
+		Made:           func(uint64) {},
 		Records:        log,
 	}
 }

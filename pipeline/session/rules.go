@@ -21,6 +21,7 @@ type rules struct {
 	dryRun     bool
 	force      time.Duration // after which an instance that does not pause is removed as it is; 0 = never
 	check      bool          // new environments
+	brief      bool          // with short checks, the others afterwards
 }
 
 // maxTrial bounds the environments of a trial.

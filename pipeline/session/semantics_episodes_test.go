@@ -192,7 +192,7 @@ func checkEpisodes(t *testing.T, o *outcome, script plugintest.Script) {
 				continue
 			}
 			if r.at() == 0 {
-				e = trajectory.Episode{Env: uint32(env)}
+				e = trajectory.Episode{Env: uint32(env), Number: uint32(len(want[env]))}
 			}
 			e.Return += r.reward
 			e.Length++

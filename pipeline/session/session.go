@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -92,7 +94,19 @@ type Options struct {
 	Records *Records     // log records for the run's folder; nil: the records of Log from here on
 	Observe func(Event)  // gets the events; may be nil
 
-	Hosts func() []control.HostStatus // other machines of the run, for its status; may be nil
+	// Ended gets each episode that a recording has, on the goroutine of its environments; may be nil.
+	Ended func(of *tape.Head, e tape.Episode)
+
+	// Elsewhere returns the instances of a run that are on other machines, and may wait for these until ctx ends; nil, or a nil result: all are here.
+	Elsewhere func(ctx context.Context, of Elsewhere) (pipeline.Elsewhere, error)
+	Hosts     func() []control.HostStatus // other machines of the run, for its status; may be nil
+}
+
+// Elsewhere is the run whose instances may be on other machines.
+type Elsewhere struct {
+	Graph   *graph.Graph
+	Run     *runs.Run
+	Resumes int
 }
 
 // Session is one training, from its beginning or resumption to its end. Its methods may be called by one goroutine at a
@@ -108,6 +122,7 @@ type Session struct {
 	run      *runs.Run
 	beside   atomic.Pointer[runs.Run] // where files are saved once the run's folder was removed
 	pipeline *pipeline.Pipeline
+	tape     *tape.Ring      // nil: nothing is recorded
 	commands *commands       // nil where the run takes none
 	before   runs.Checkpoint // that the run continues from
 	resumed  bool
@@ -118,7 +133,10 @@ type Session struct {
 	saveErr   error                      // why the last one could not be written
 	last      map[string]component.State // at the boundary that ended the run
 	at        runs.Checkpoint            // counters of the last boundary
+	made      atomic.Uint64              // number of the newest change that is complete
+	change    uint64                     // and at the last boundary
 	evaluator *evaluator
+	traces    traces
 	asked     single[control.CheckpointReply]
 	aborted   atomic.Bool // it must end at once: nothing is saved any more
 }

@@ -126,8 +126,8 @@ type seenRollout struct {
 }
 
 // PrepareEnvs prepares a change that will be seen.
-func (c seenRollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
-	p, err := c.Rollout.PrepareEnvs(o)
+func (c seenRollout) PrepareEnvs(ctx context.Context, o component.EnvChange) (component.PreparedEnvs, error) {
+	p, err := c.Rollout.PrepareEnvs(ctx, o)
 	return seenChange{p, c.turnstile}, err
 }
 

@@ -85,17 +85,34 @@ func (s *Session) ready(err error) (*Session, error) {
 func (s *Session) build(ctx context.Context) (err error) {
 	start := watchStart(s)
 	defer func() { err = errors.Join(err, start.end()) }()
+	if err := s.openTraces(); err != nil {
+		return err
+	}
 	o := pipeline.BuildOptions{
 		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, AtFailure: s.atFailure, Stored: storedFor(s),
-		Left: s.run.Info().Left, Made: start.made,
+		Left: s.run.Info().Left, Made: start.made, Trace: s.traces.tracer,
 	}
+	if s.tape, err = recordingOf(s); err != nil {
+		return err
+	}
+	o.Tape = s.tape
 	if s.learner == "" {
 		o.Grace = time.Millisecond // no boundary comes
 	}
-	var problems graph.Problems
 	if s.resumed {
 		o.Resumes = len(s.run.Info().Resumes) + 1
+	} else {
+		o.FreeDisk = runs.Free(s.run.Dir)
 	}
+	if s.o.Elsewhere != nil {
+		if o.Elsewhere, err = s.o.Elsewhere(ctx, Elsewhere{s.graph, s.run, o.Resumes}); err != nil {
+			return err
+		}
+		if o.Elsewhere != nil && s.tape != nil {
+			s.log.Warn("environments on other machines are not recorded: their episodes cannot be replayed", "key", "run.record")
+		}
+	}
+	var problems graph.Problems
 	s.pipeline, err = pipeline.Build(ctx, s.graph, o)
 	if err == nil || !s.resumed || errors.As(err, &problems) || ctx.Err() != nil {
 		return BuildError(err)
@@ -140,6 +157,8 @@ func (s *Session) Close() error {
 	if s.pipeline != nil {
 		errs = append(errs, s.pipeline.Close())
 	}
+	errs = append(errs, s.traces.close())
+	errs = append(errs, s.tape.Close())
 	errs = append(errs, s.records.close())
 	if s.run != nil {
 		errs = append(errs, s.run.Close())

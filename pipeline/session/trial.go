@@ -31,15 +31,53 @@ type trial struct {
 	*work
 	rules rules
 	next  *graph.Graph
-	seed  uint64
+
+	number uint64 // of the change, and the seed of the trial's episodes
+	loaded func(env.Plugin) []byte
+	kept   bool // the trial has failed, and its recording is kept
 }
 
 // run makes the named checks on the new environment of a part, and lets it play against the running one where the rules say so.
 func (t *trial) run(ctx context.Context, p *part, plugin env.Plugin) error {
+	if t.rules.brief {
+		return t.brief(ctx, p, plugin)
+	}
 	if err := t.check(ctx, p, plugin); err != nil || t.rules.trialEnvs == 0 {
 		return err
 	}
 	return t.compare(ctx, p, plugin)
+}
+
+// briefTime is how long the checks before a brief change may take.
+const briefTime = 150 * time.Millisecond
+
+// brief makes the checks of a change that is waited for. A failed one refuses the new environment, unless the running one fails it too.
+func (t *trial) brief(ctx context.Context, p *part, plugin env.Plugin) error {
+	began := time.Now()
+	failed := envcheck.Brief(ctx, plugin, envcheck.Options{Seed: 1}, briefTime)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if failed != nil {
+		old, err := t.Pipeline.Env(p.env)
+		if err == nil {
+			if was := envcheck.Brief(ctx, old, envcheck.Options{Seed: 1}, briefTime); was == nil || was.ID != failed.ID {
+				return failsCheck(p, failed)
+			}
+		}
+		p.checked = failed.ID + " failed as with the running version"
+		return nil
+	}
+	p.checked = fmt.Sprintf("A01, M01, M02 ok in %s", milliseconds(time.Since(began)))
+	return nil
+}
+
+// failsCheck is the error of a version that fails a check.
+func failsCheck(p *part, r *envcheck.Result) error {
+	e := control.Errorf(control.CodeTrial, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
+	e.Help = r.Help + "; see rlhost explain " + r.ID
+	e.Exit = int(Check)
+	return e
 }
 
 // check runs the named checks on a new environment. A failed check refuses it, unless the running version fails it too.
@@ -86,10 +124,7 @@ func (t *trial) forgive(ctx context.Context, p *part, failed []envcheck.Result) 
 		if running[r.ID] {
 			continue
 		}
-		e := control.Errorf(control.CodeTrial, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
-		e.Help = r.Help + "; see rlhost explain " + r.ID
-		e.Exit = int(Check)
-		return e
+		return failsCheck(p, &r)
 	}
 	return nil
 }
@@ -118,10 +153,12 @@ func (t *trial) compare(ctx context.Context, p *part, plugin env.Plugin) error {
 		return errors.Join(err, actor.Close())
 	}
 	o := evaluation.CompareOptions{
-		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.trialEnvs, Episodes: quota, Ceiling: uint64(t.rules.trialSteps), Seed: t.seed,
-		Progress: t.progress("trial"),
+		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.trialEnvs, Episodes: quota, Ceiling: uint64(t.rules.trialSteps), Seed: t.number,
+		Progress: t.progress("trial"), Tape: t.record(), Loaded: t.loaded(plugin), Change: t.number,
 	}
 	before, after, err := evaluation.Compare(ctx, o)
+	t.keep(o.Tape, err == nil && after.Fault != nil)
+	o.Tape = nil
 	for more := 1; err == nil && t.tooSlow(&before, &after) && more < timings; more++ { // the machine may have been busy
 		var b, a evaluation.Trial
 		if b, a, err = evaluation.Compare(ctx, o); err == nil {
@@ -149,6 +186,9 @@ func (t *trial) compare(ctx context.Context, p *part, plugin env.Plugin) error {
 	c.Verdict = after.Fault.Error()
 	e := control.Errorf(control.CodeTrial, "the trial speaks against %s: %v; %s runs on", p.new.File, after.Fault, p.old.File)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
+	if t.kept {
+		e.Help += "; " + t.replayOf(t.number) + " plays the episode that failed"
+	}
 	e.Exit = int(Check)
 	return e
 }

@@ -32,32 +32,35 @@ func (t *trial) mayRun(component string, parts []part) error {
 // have played a trial's episodes. They stay; from then on their first fault ends the change.
 func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) error {
 	going, err := t.Pipeline.Prepare(ctx, t.next, pipeline.TransitionOptions{
-		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.trialEnvs, Probation: true,
-		RolledBack: func(_ string, fault error) { t.cancel(speaksAgainst(fault)) },
+		Number: t.number, At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.trialEnvs, Probation: true,
+		RolledBack: func(_ string, fault error) { t.cancel(t.speaksAgainst(fault)) },
 	})
 	if err != nil {
 		return err
 	}
 	t.at("trial in the run: waiting for the boundary")
 	if _, err := going.Commit(ctx); err != nil {
-		return failedTrial(err)
+		return t.failed(err)
 	}
 	return t.await(ctx, parts, ended)
 }
 
-// failedTrial describes why a trial ended before it had begun everywhere: a fault counts against the new version, as a later one does.
-func failedTrial(err error) error {
+// failed describes why a trial ended before it had begun everywhere: a fault counts against the new version, as a later one does.
+func (t *trial) failed(err error) error {
 	var change *pipeline.ChangeError
 	if errors.As(err, &change) && change.Code == control.CodeRolledBack && change.Err != nil {
-		return speaksAgainst(change.Err)
+		return t.speaksAgainst(change.Err)
 	}
 	return err
 }
 
 // speaksAgainst is the client's error for a fault in the trial.
-func speaksAgainst(fault error) *control.Error {
+func (t *trial) speaksAgainst(fault error) *control.Error {
 	e := control.Errorf(control.CodeTrial, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
+	if command := t.replays(t.number); command != "" {
+		e.Help += "; " + command + " plays the episode that failed"
+	}
 	e.Exit = int(Check)
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,12 +103,14 @@ type probation struct {
 	undo          []runs.Table      // how the tables were that it changed, where some came or went
 	restarts      map[string]uint64 // of processes, when it began
 	trained       uint64            // env steps, when it was made
+	brief         bool              // its environments have yet to be checked in full
 
 	// Guarded by underWay:
 	stood  bool              // the run stood still when it was made, and has learned nothing since
 	left   time.Duration     // for which it is watched, while nothing is paused
 	idle   map[string]uint64 // components that have done nothing since, and their work until then
 	paused bool              // its clock is stopped
+	found  map[string]string // by environment: what the checks afterwards have found
 }
 
 // first is the part that messages name.
@@ -262,6 +265,17 @@ func (u *underWay) superseded(gone func(part) bool) (ended []*probation) {
 	return ended
 }
 
+// checked notes what the checks of an environment have found that were made after its change.
+func (u *underWay) checked(number uint64, env, text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if p := u.numbered(number); p != nil {
+		found := map[string]string{env: text}
+		maps.Copy(found, p.found)
+		p.found = found
+	}
+}
+
 // learned notes how many env steps have been learned from in a run that has not stalled.
 func (u *underWay) learned(trained uint64) {
 	u.mu.Lock()
@@ -325,6 +339,7 @@ func (u *underWay) probations() (list []control.Probation) {
 		for _, part := range p.parts {
 			x := control.Probation{Component: part.component, Version: part.new, Left: max(0, p.left.Seconds()), Paused: p.paused}
 			_, x.Idle = p.idle[part.component]
+			x.Checked = p.found[part.env]
 			list = append(list, x)
 		}
 	}

@@ -49,15 +49,13 @@ func (h *host) Request(ask string, args []byte, within time.Duration, answer fun
 	h.wide.Request(ask, args, within, func(reply json.RawMessage, err error) { answer(reply, authorError(err)) })
 }
 
-// authorError makes the author's errors of the host's.
+// authorError makes the author's error of the host's.
 func authorError(err error) error {
-	switch {
-	case errors.Is(err, component.ErrLate):
-		return sdk.ErrLate
-	case errors.Is(err, component.ErrLost):
-		return sdk.ErrLost
+	if err == nil {
+		return nil
 	}
-	return err
+	fault, told := component.FaultOf(err)
+	return sdk.NoAnswer(fault, told.Type, told.Text, told.Place)
 }
 
 func (h *host) After(d time.Duration, fn func()) sdk.Timer { return h.wide.Receiver.After(d, fn) }

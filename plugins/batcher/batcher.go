@@ -283,6 +283,7 @@ func (b *Batcher) emitOne(shape trajectory.Shape) error {
 	if err != nil {
 		return err
 	}
+	b.h.Trace.Batched(b.h.Name, handle, b.members)
 	if err := b.datasets.Emit(hostabi.Message{Handle: handle, PolicyVersion: b.newest}); err != nil {
 		return err
 	}

@@ -205,7 +205,7 @@ func orNever[T int | time.Duration](v T) T {
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
-	if p, err, ok := e.loaded.take(loadedAs{name, t, dir}); ok {
+	if p, err, ok := e.loaded.take(loadedFrom(name, t, dir)); ok {
 		return p, err
 	}
 	source := t.Source
@@ -245,6 +245,15 @@ func heldToArgs(p env.Plugin, loading error, args map[string]string) error {
 		return errors.Join(err, p.Close())
 	}
 	return nil
+}
+
+// file returns the module of an environment; see graph.Parts.
+func (e *Engines) file(t graph.EnvTable, dir string) ([]byte, error) {
+	use, _ := t.Locate(dir, Names())
+	if content, ok := plugins.Builtins()[use]; ok {
+		return content, nil
+	}
+	return os.ReadFile(use)
 }
 
 // LoadModule loads a built-in environment or a module file into this process, with its wrappers.

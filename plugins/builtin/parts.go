@@ -22,6 +22,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/opponents"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/runner"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
@@ -46,10 +47,12 @@ func New(o Options) (*graph.Parts, *Engines) {
 	return &graph.Parts{
 		Kinds:        Kinds(o.Output),
 		Load:         e.load,
+		File:         e.file,
 		Spec:         e.spec,
 		Vet:          e.vet,
 		Plugin:       e.plugin,
 		Module:       e.module,
+		Alone:        func(module []byte) (graph.Alone, error) { return engine.NewAlone(module) },
 		EnvPlugins:   envPlugins(""),
 		EnvPluginsOf: envPlugins,
 		Builtins:     Names(),

@@ -19,7 +19,7 @@ const keepLoaded = 5 * time.Second
 // takes half a second to start, and says once why it does not.
 func (e *Engines) spec(ctx context.Context, name string, t graph.EnvTable, dir string) (hostabi.EnvSpec, error) {
 	p, err := e.load(ctx, name, t, dir)
-	if closing := e.loaded.keep(p, err, loadedAs{name, t, dir}); err != nil || closing != nil {
+	if closing := e.loaded.keep(p, err, loadedFrom(name, t, dir)); err != nil || closing != nil {
 		return hostabi.EnvSpec{}, errors.Join(err, closing)
 	}
 	return p.Spec(), nil
@@ -30,6 +30,15 @@ type loadedAs struct {
 	name  string
 	table graph.EnvTable
 	dir   string
+	made  string // digest of a native plugin's program: its files may change meanwhile
+}
+
+func loadedFrom(name string, t graph.EnvTable, dir string) loadedAs {
+	as := loadedAs{name: name, table: t, dir: dir}
+	if t.Plugin != nil {
+		as.made = t.Digest(dir, nil)
+	}
+	return as
 }
 
 // loaded is an environment that was loaded for its spec and waits to be used. The zero value has none.

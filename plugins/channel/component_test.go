@@ -14,13 +14,14 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 // newRig starts a component of the name jobs, of a table that change makes of the default one.
 func newRig(t *testing.T, change func(c *config)) (*plugintest.Rig, *Component) {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	testkit.Sockets(t)
 	c := New().(*Component)
 	r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "jobs"}, func(into any) error {
 		change(into.(*config))

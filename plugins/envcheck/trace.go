@@ -477,7 +477,7 @@ func (w *recorder) mixResults(env int, ended bool) {
 // checkBounds reports whether an observation lies in its space.
 func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, step int) bool {
 	for i := range m.Elems {
-		low, high := limits(space, i)
+		low, high := space.Limits(i)
 		if v := m.Value(env, i); v < low || v > high {
 			if w.trace.firstOutside == "" {
 				w.trace.firstOutside = fmt.Sprintf("%s step %d element %d is %g, bounds %g..%g", w.who(env), step+1, i, v, low, high)
@@ -486,15 +486,6 @@ func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, 
 		}
 	}
 	return true
-}
-
-// limits returns the least and the largest value of an element.
-func limits(t *hostabi.Tensor, i int) (low, high float64) {
-	if t.Discrete() {
-		return float64(t.Start), float64(t.Start) + float64(t.Count(i)) - 1
-	}
-	l, h := t.Bounds(i)
-	return float64(l), float64(h)
 }
 
 func (w *recorder) mix(env int, word uint64) { w.hash[env] = mix(w.hash[env], word) }

@@ -18,18 +18,34 @@ func Writes(ctx context.Context, p env.Plugin, o Options, within time.Duration) 
 	defer cancel()
 	c := &checker{ctx: ctx, plugin: p, spec: p.Spec(), o: o, until: time.Now().Add(within)}
 	c.o.setDefaults(&c.spec)
-	w := c.watch()
-	for _, k := range checks() {
-		found := ""
-		switch k.id {
-		case "M01":
-			found = w.unwritten
-		case "M02":
-			found = w.beyond
-		}
-		if found != "" {
-			return &Result{ID: k.id, Title: k.title, Verdict: Failed, Detail: found, Help: k.help}, true
+	failed = c.firstWrong(false)
+	return failed, failed != nil || c.guardedErr == nil
+}
+
+// Brief makes the checks of a new version that is waited for: it steps (A01), writes every element (M01) and nothing else (M02), as far as
+// there is time. It returns the first that failed, or nil. A step that takes longer than twice the time is cut, and proves nothing.
+func Brief(ctx context.Context, p env.Plugin, o Options, within time.Duration) *Result {
+	if CheckMemory(p, o) != nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, 2*within)
+	defer cancel()
+	c := &checker{ctx: limited, plugin: p, spec: p.Spec(), o: o, until: time.Now().Add(within)}
+	c.o.setDefaults(&c.spec)
+	return c.firstWrong(true)
+}
+
+// firstWrong makes the watched run, and returns the first check that it fails: of what is written, and with faults also of the run itself.
+func (k *checker) firstWrong(faults bool) *Result {
+	w := k.watch()
+	found := map[string]string{"M01": w.unwritten, "M02": w.beyond}
+	if faults && k.guardedErr != nil && k.ctx.Err() == nil {
+		found["A01"] = k.guardedErr.Error()
+	}
+	for _, c := range checks() {
+		if text := found[c.id]; text != "" {
+			return &Result{ID: c.id, Title: c.title, Verdict: Failed, Detail: text, Help: c.help}
 		}
 	}
-	return nil, c.guardedErr == nil
+	return nil
 }

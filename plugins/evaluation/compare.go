@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/tape"
 )
 
 // CompareOptions are the settings of a comparison of two versions of an environment.
@@ -19,6 +20,10 @@ type CompareOptions struct {
 	Seed     uint64 // of episodes and actions, for both versions the same
 	// Progress receives the finished share of the trial, from 0 to 1; it may be nil.
 	Progress func(share float64)
+	// Tape records the new version's environments, and Loaded describes their source; nil records nothing.
+	Tape   *tape.Ring
+	Loaded []byte
+	Change uint64 // number of the change that the comparison is for, on the tape
 }
 
 // Trial is the result of one version.
@@ -80,7 +85,21 @@ func (s *side) open(ctx context.Context) {
 		return
 	}
 	s.play.quota, s.play.ceiling = o.Episodes, o.Ceiling
+	if s.plugin == o.New && o.Tape != nil {
+		s.record()
+	}
 	s.fault = s.play.open()
+}
+
+// record puts the environments on the tape.
+func (s *side) record() {
+	d, o := s.play.driver, s.o
+	s.play.tape = tape.NewWriter(d.Env, o.Tape.Stream(tape.Head{
+		Name: playName, Envs: len(s.play.episode), Agents: d.Schema().Agents, Seed: s.play.seed, Autoreset: d.Autoreset(), SoA: d.Schema().Shape.SoA,
+		Hash: s.plugin.Hash(), Loaded: o.Loaded, Change: o.Change, Fresh: true,
+	}))
+	tr, _ := d.Acting()
+	s.play.tape.Bind(tr)
 }
 
 func (s *side) over() bool { return s.fault != nil || s.play.playing == 0 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -42,6 +43,7 @@ type play struct {
 	lasting  []byte // that each episode begins with
 	requests []policy.Request
 	views    policy.Views
+	tape     *tape.Writer // nil: nothing is recorded
 
 	// In a trial each environment plays its own quota of episodes and makes at most ceiling env steps.
 	quota   int // 0: a free environment takes the next episode
@@ -269,14 +271,20 @@ func (p *play) exhausted(env int) bool { return p.ceiling > 0 && p.spent[env] >=
 
 // step acts, steps the environments and begins new episodes where some have ended.
 func (p *play) step() error {
+	tr, row := p.driver.Acting()
+	if row == 0 { // the actions of the rows before are overwritten from here on
+		p.tape.Bind(tr)
+	}
 	if err := p.act(); err != nil {
 		return err
 	}
+	p.tape.Step(row)
 	began := time.Now()
 	_, err := p.driver.Step()
 	if p.calls++; p.quota > 0 && len(p.took) < maxTimed {
 		p.took = append(p.took, time.Since(began))
 	}
+	p.tape.Lost(err)
 	if err = p.lose(err); err != nil {
 		return err
 	}
@@ -292,8 +300,10 @@ func (p *play) step() error {
 
 // fault blames an environment for its output of a step.
 func (p *play) fault(index int, err error) error {
-	return &env.Fault{Kind: env.FaultOutput, Name: playName, Source: p.driver.Schema().Spec.Name, Call: hostabi.ExportStep, Env: index,
+	fault := &env.Fault{Kind: env.FaultOutput, Name: playName, Source: p.driver.Schema().Spec.Name, Call: hostabi.ExportStep, Env: index,
 		Step: uint64(p.calls), Err: err}
+	p.tape.Lost(fault)
+	return fault
 }
 
 // maxLosses is how often environments may be lost in an evaluation.
@@ -344,7 +354,10 @@ func (p *play) begin(mask []byte) error {
 			}
 		}
 	}
-	return p.driver.Reset(mask, p.seeds)
+	p.tape.Reset(mask, p.seeds)
+	err := p.driver.Reset(mask, p.seeds)
+	p.tape.Lost(err)
+	return err
 }
 
 // again restarts the episode of a lost environment; an idle one starts any.

@@ -140,6 +140,7 @@ func (inf *Inference) onWeights(m *hostabi.Message) {
 }
 
 func (inf *Inference) load(h hostabi.Handle) error {
+	from := inf.h.Trace.Now()
 	lease, err := inf.h.Arenas.Lease(h)
 	if err != nil {
 		return err
@@ -154,7 +155,11 @@ func (inf *Inference) load(h hostabi.Handle) error {
 			Reason: fmt.Sprintf("the learner published version %d of the policy with numbers that are not finite: %v", w.Version, err),
 			Help:   "look at the loss and the rewards that the learner learned from before; a smaller learning rate or clipped gradients keep it finite"}
 	}
-	return inf.hold(w, lease.Bytes())
+	if err := inf.hold(w, lease.Bytes()); err != nil {
+		return err
+	}
+	inf.h.Trace.Loaded(inf.h.Name, inf.config.Policy, w.Version, from)
+	return nil
 }
 
 // CodeNotFinite is the code of published parameters that are not finite; rlhost explain has its page.

@@ -19,6 +19,7 @@ type config struct {
 	AnnealClip       bool    `toml:"anneal_clip" doc:"The clip range falls with the learning rate."`
 	Clip             float64 `toml:"clip" doc:"Clip range of PPO's ratio." range:"0.000001 to 10"`
 	EntropyCoef      float64 `toml:"entropy_coef" doc:"Coefficient of the entropy in the loss." range:"0 to 10"`
+	Hosts            int     `toml:"hosts" doc:"Most joined machines that have a further learner each; see learners." range:"0 to 64"`
 	ppo.Config
 }
 
@@ -67,6 +68,28 @@ func inDigits(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
+// CodeShares is the code of minibatches that are too small for their learners; rlhost explain has its page.
+const CodeShares = "E151"
+
+// checkShares returns why a learner would have nothing of a minibatch, nil if each has something. A policy is learned in chunks of so many
+// rows, 0 for one that is learned row by row.
+func (c *config) checkShares(chunk int) error {
+	units, of := c.Minibatch, "rows"
+	if chunk > 0 {
+		units, of = c.Minibatch/(chunk-c.BurnInRows), "chunks"
+	}
+	if c.Learners+c.Hosts <= units {
+		return nil
+	}
+	and := ""
+	if c.Hosts > 0 {
+		and = fmt.Sprintf(", with hosts = %d more", c.Hosts)
+	}
+	return &component.ConfigError{Key: "learners", Code: CodeShares,
+		Reason: fmt.Sprintf("is %d%s, and a minibatch has %d %s: some learners would have none", c.Learners, and, units, of),
+		Help:   fmt.Sprintf("use %d learners or fewer in all, or a larger minibatch", units)}
+}
+
 func (c *config) validate() error {
 	var errs []error
 	bad := func(key, format string, args ...any) {
@@ -87,6 +110,11 @@ func (c *config) validate() error {
 	between("epochs", float64(c.Epochs), 1, 1000)
 	between("minibatch", float64(c.Minibatch), 1, 1<<24)
 	between("accumulate", float64(c.Accumulate), 1, ppo.MaxAccumulate)
+	between("learners", float64(c.Learners), 1, ppo.MaxLearners)
+	between("hosts", float64(c.Hosts), 0, ppo.MaxLearners)
+	if err := c.checkShares(0); err != nil && c.Minibatch > 0 {
+		errs = append(errs, err)
+	}
 	between("burn_in_rows", float64(c.BurnInRows), 0, policy.MaxChunk-1)
 	between("entropy_coef", c.EntropyCoef, 0, 10)
 	between("value_coef", c.ValueCoef, 0, 100)

@@ -3,6 +3,7 @@ package learner
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -25,7 +26,8 @@ type Learner struct {
 	definition *policy.Definition
 	format     policy.WeightsFormat
 	backend    ppo.Learner
-	normalizer *policy.Normalizer // nil without normalised observations
+	here       func() (hosts []ppo.HostCaller, joins bool) // see NewWith; or nil
+	normalizer *policy.Normalizer                          // nil without normalised observations
 
 	weights, stats       *bus.Signal
 	weightsAt, statsAt   *arena.Arena
@@ -61,6 +63,34 @@ var (
 
 // New returns an unconfigured learner.
 func New() component.Component { return &Learner{} }
+
+// NewWith returns an unconfigured learner that has others on joined machines: here returns the machines that are here now, sorted, and false
+// where none can join the run. The learner's goroutine calls it.
+func NewWith(here func() (hosts []ppo.HostCaller, joins bool)) component.Component {
+	return &Learner{here: here}
+}
+
+// CodeNoHosts is the code of learners on joined machines where none can join; rlhost explain has its page.
+const CodeNoHosts = "E159"
+
+// hosts returns the joined machines that learn, too.
+func (l *Learner) hosts() (ppo.Hosts, error) {
+	if l.config.Hosts == 0 {
+		return ppo.Hosts{}, nil
+	}
+	joins := false
+	if l.here != nil {
+		_, joins = l.here()
+	}
+	if !joins {
+		return ppo.Hosts{}, &table.Error{Key: "hosts", Code: CodeNoHosts, Reason: fmt.Sprintf("is %d, and no machine can join the run of this learner", l.config.Hosts),
+			Help: "add [cluster] with listen or servers, or use rlhost train --listen; a learner with runtime = \"process\" has no machines"}
+	}
+	return ppo.Hosts{Most: l.config.Hosts, Policy: l.config.Policy, Log: l.h.Log, Here: func() []ppo.HostCaller {
+		list, _ := l.here()
+		return list
+	}}, nil
+}
 
 // Manifest lists the ports.
 func (l *Learner) Manifest() component.Manifest {
@@ -115,13 +145,21 @@ func (l *Learner) Start(h *component.Host) error {
 	if e := component.CheckBurnIn(l.config.BurnInRows, l.config.Policy, n.Chunk); e != nil {
 		return e
 	}
+	if err := l.config.checkShares(n.Chunk); err != nil {
+		return err
+	}
+	l.warnOfProcessors(runtime.GOMAXPROCS(0))
 	l.format = n.Weights()
 	if n.NormalizeObs() {
 		l.normalizer = policy.NewNormalizer(n.Stats())
 		l.obsMean, l.obsScale = make([]float32, n.Stats()), make([]float32, n.Stats())
 		l.normalizer.Weights(l.obsMean, l.obsScale)
 	}
-	l.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), l.config.Config)
+	hosts, err := l.hosts()
+	if err != nil {
+		return err
+	}
+	l.backend, err = ppo.NewLearnerWith(definition.Backend, n, policy.Init(n, h.Run.Seed), l.config.Config, hosts)
 	if err != nil {
 		return err
 	}
@@ -180,6 +218,7 @@ func (l *Learner) learn(h hostabi.Handle) error {
 	if err := l.open(h); err != nil {
 		return fmt.Errorf("dataset %v: %w", h, err)
 	}
+	from := l.h.Trace.Now()
 	l.lag.measure(&l.dataset, l.version, &l.stepsAt, l.optimizerSteps)
 	rates := l.config.rates(l.envSteps)
 	stats, err := l.backend.Update(&l.dataset, rates)
@@ -211,6 +250,7 @@ func (l *Learner) learn(h hostabi.Handle) error {
 	}
 	l.version++
 	l.index++
+	l.h.Trace.Learned(l.h.Name, h, l.config.Policy, l.version, from)
 	if err := l.publish(); err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`clip` is 0, want 1e-06 to 10":                          func(c *config) { c.Clip = 0 },
 		"`epochs` is 0, want 1 to 1000":                          func(c *config) { c.Epochs = 0 },
 		"`minibatch` is 0, want 1 to":                            func(c *config) { c.Minibatch = 0 },
+		"`learners` is 0, want 1 to 64":                          func(c *config) { c.Learners = 0 },
+		"`learners` is 65, want 1 to 64":                         func(c *config) { c.Learners = 65 },
+		"`learners` is 9, and a minibatch has 8 rows":            func(c *config) { c.Learners, c.Minibatch = 9, 8 },
 		"`entropy_coef` is -1, want 0 to 10":                     func(c *config) { c.EntropyCoef = -1 },
 		"`value_coef` is +Inf, want 0 to 100":                    func(c *config) { c.ValueCoef = math.Inf(1) },
 		"`value_clip` is -1, want":                               func(c *config) { c.ValueClip = -1 },
@@ -53,8 +56,8 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		}
 	}
 	err := New().Configure(func(into any) error { *into.(*config) = config{}; return nil })
-	if n := strings.Count(err.Error(), "\n") + 1; n != 10 {
-		t.Errorf("an empty table gives %d lines, want all 10 that are wrong with it:\n%v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 11 {
+		t.Errorf("an empty table gives %d lines, want all 11 that are wrong with it:\n%v", n, err)
 	}
 }
 

@@ -85,6 +85,14 @@ func (l *Learner) warnOfClip(s *ppo.Stats) {
 		"max_grad_norm", limit, "help", help)
 }
 
+// warnOfProcessors reports more learners than there are processors, which wait for one another at every optimiser step.
+func (l *Learner) warnOfProcessors(here int) {
+	if l.config.Learners > here {
+		l.h.Log.Warn("there are more learners than processors: they take turns, and wait for one another at each optimiser step", "learners", l.config.Learners,
+			"processors", here, "help", fmt.Sprintf("use learners = %d or fewer", here))
+	}
+}
+
 // mostDivergence is an approx_kl that no dataset should have: the policy has changed so much that the gathered data says little
 // about it. Usual values are 0.002 to 0.05.
 const mostDivergence = 1

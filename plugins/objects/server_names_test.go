@@ -12,7 +12,7 @@ import (
 )
 
 func TestNamedStore_IsAmongTheNamesUntilItsEnd(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	testkit.Sockets(t)
 	names := registry.NewMemory(registry.Limits{})
 	verbs := control.Verbs{}
 	remote.On(verbs, names)

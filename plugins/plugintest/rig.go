@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,6 +49,8 @@ type RigOptions struct {
 	Grants   map[string][]string // columns that the component may write, by slot
 	Written  []string            // columns that others may write in its blocks, ascending
 	Tables   component.Tables
+	// AskOther answers what the component asks others; nil: it is told that nobody does.
+	AskOther func(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error))
 }
 
 const (
@@ -97,6 +100,8 @@ func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 		Grants:  o.Grants,
 		Written: o.Written,
 		Tables:  func() component.Tables { return o.Tables },
+
+		AskOther: o.AskOther,
 	}
 }
 

@@ -85,7 +85,7 @@ func (a *agents) forget(i int) {
 }
 
 // completeAgents is complete for environments with agents.
-func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
+func (r *rows) completeAgents(t int, ended trajectory.Ended) {
 	a := r.agents
 	a.Step(r.tr, t)
 	if r.anyGone {
@@ -95,6 +95,7 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 			}
 		}
 	}
+	r.whole.forgetIdle(a)
 	a.addUp(r.tr.Row(trajectory.Reward, t).Float32(), r.gone, r.c.schema.Agents)
 	if a.held != nil {
 		if t == 0 {
@@ -109,7 +110,6 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 	if a.AnyEnded {
 		r.reports.endAgents(t, a, r.c.schema.Agents)
 	}
-	return ended
 }
 
 // addUp adds the rewards of a step to the episodes of environments, except lost ones.
@@ -150,7 +150,9 @@ func (r *rows) foldRow(t int) {
 			r.fold(t, i)
 		}
 		if a.Ended[i] != 0 {
-			r.cutTrace(i)
+			if r.whole == nil { // else no decision is carried
+				r.cutTrace(i)
+			}
 			a.last[i], a.before[i] = -1, -1
 		}
 	}

@@ -110,7 +110,7 @@ func TestS13_AgentsGoOverWhenTheirEnvironmentsEpisodesEnd(t *testing.T) {
 func TestS13_AgentsAreTriedNextToOthers(t *testing.T) {
 	w := watched(t, oneGame(1, true), 5)
 	w.more(2)
-	prepared, err := w.c.PrepareEnvs(component.EnvChange{Plugin: oneGame(2, true), Envs: 1, Task: trajectory.TrialTask})
+	prepared, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: oneGame(2, true), Envs: 1, Task: trajectory.TrialTask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestS2_AgentsFailNextToOthers(t *testing.T) {
 			faulty, back := oneGame(2, true), false
 			faulty.faulty = 3
 			o := component.EnvChange{Plugin: faulty, At: component.AtEpisode, Probation: probation, RolledBack: func(error) { back = true }}
-			prepared, err := w.c.PrepareEnvs(o)
+			prepared, err := w.c.PrepareEnvs(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestPolicies_AreDrawnSideBySide(t *testing.T) {
 		})
 		r.MustRun(func() bool { return len(by) >= 5*24 })
 		if change {
-			prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: oneGame(2, true), Envs: 1})
+			prepared, err := r.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: oneGame(2, true), Envs: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +210,7 @@ func TestPolicies_AreDrawnSideBySide(t *testing.T) {
 // Side by side a step allocates nothing for agents either.
 func TestStep_AgentsSideBySideAllocateNothing(t *testing.T) {
 	r := tableRig(t, oneGame(1, true), 1000, nil)
-	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: oneGame(2, true), Envs: 1})
+	prepared, err := r.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: oneGame(2, true), Envs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
 		})
 	})
 	r.MustRun(func() bool { return blocks >= 3 })
-	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: limited(t, endless(2), 3), Envs: 1})
+	prepared, err := r.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: limited(t, endless(2), 3), Envs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

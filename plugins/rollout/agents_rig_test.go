@@ -137,9 +137,14 @@ func of[E any](list []E, agent int) (number E) {
 
 // tableRig is a rollout of two environments of a table in one split, whose values are the observations. each gets its
 // blocks.
-func tableRig(t *testing.T, p env.Plugin, horizon int, each func(tr trajectory.Trajectory)) *rig {
+func tableRig(t *testing.T, p env.Plugin, horizon int, each func(tr trajectory.Trajectory), more ...func(*config)) *rig {
 	t.Helper()
-	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2, 1, horizon }})
+	r := newRig(t, rigOptions{plugin: p, config: func(c *config) {
+		c.Envs, c.Splits, c.Horizon = 2, 1, horizon
+		for _, set := range more {
+			set(c)
+		}
+	}})
 	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {
 		for i := range tr.Schema.Rows() {
 			tr.Row(trajectory.Value, q.T).Float32()[i] = tr.Row(trajectory.Obs, q.T).Float32()[i]

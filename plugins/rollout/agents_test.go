@@ -284,7 +284,7 @@ func TestS21_AChangeEndsTheEpisodesOfAgents(t *testing.T) {
 		}
 	})
 	judge := r.judge
-	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: game(true), At: component.AtStep})
+	prepared, err := r.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: game(true), At: component.AtStep})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -40,6 +41,8 @@ type batch struct {
 	mask     []uint8
 	stepping bool  // FinishStep is due
 	err      error // of the step
+
+	tape *tape.Writer // nil: nothing is recorded
 }
 
 // probation makes the first fault of environments take the component back to the previous ones.
@@ -48,8 +51,8 @@ type probation struct {
 	rollBack func(fault error)
 }
 
-// newBatch makes the environments of a split. Any goroutine.
-func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*batch, error) {
+// newBatch makes the environments of a split; change is as for newTape. Any goroutine.
+func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int, change uint64) (*batch, error) {
 	n := c.envs()
 	b := &batch{c: c, index: index, plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
 	if schema.Spec.Flags&hostabi.SpecInitCalls != 0 {
@@ -70,6 +73,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	if starter, ok := e.(env.Starter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
 		b.starter = starter
 	}
+	b.tape = b.newTape(change)
 	return b, nil
 }
 
@@ -129,8 +133,10 @@ func (b *batch) outputFault(call string, index int, err error) error {
 	if index >= 0 {
 		index += b.first()
 	}
-	return &env.Fault{Kind: env.FaultOutput, Name: b.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: index,
+	fault := &env.Fault{Kind: env.FaultOutput, Name: b.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: index,
 		Step: b.calls, Err: err}
+	b.tape.Lost(fault)
+	return fault
 }
 
 // block returns one of the arena's blocks for a Bind.
@@ -141,7 +147,7 @@ func (b *batch) block(mem []byte, index uint32) env.Block {
 
 // bindPad makes the environments step into their own block, in the place of the split's first one.
 func (b *batch) bindPad() error {
-	return b.env.Bind(b.pad.block(b.schema, uint32(b.index*b.c.blocksPerSplit())))
+	return b.bind(b.pad.block(b.schema, uint32(b.index*b.c.blocksPerSplit())))
 }
 
 // countCopied counts the bytes that wrappers have copied since its last call.
@@ -149,6 +155,60 @@ func (b *batch) countCopied() {
 	n := env.Copied(b.env)
 	b.c.wrappedBytes.Add(n - b.copied)
 	b.copied = n
+}
+
+// newTape returns the tape of the environments; nil where nothing is recorded. change is the number of the change that they come with.
+func (b *batch) newTape(change uint64) *tape.Writer {
+	c := b.c
+	if c.h.Run.Tape == nil {
+		return nil
+	}
+	h := tape.Head{
+		Name: c.h.Name, Split: b.index, Life: tape.Life(c.h.Run.Resumes, c.h.Begun), First: b.first(), Envs: c.envs(), Agents: b.schema.Agents,
+		Seed: c.seedOf(c.life * lifeAttempts), Autoreset: c.mode, SoA: b.schema.Shape.SoA, Hash: b.plugin.Hash(), Change: change,
+	}
+	if c.h.Loaded != nil {
+		h.Loaded = c.h.Loaded(b.plugin)
+	}
+	return tape.NewWriter(b.env, c.h.Run.Tape.Stream(h))
+}
+
+// bind binds a block.
+func (b *batch) bind(block env.Block) error {
+	b.tape.Bind(block.Trajectory)
+	err := b.env.Bind(block)
+	b.tape.Lost(err)
+	return err
+}
+
+// reset starts new episodes; see env.Env.
+func (b *batch) reset(row int, mask []uint8, seeds []uint64) error {
+	b.tape.Reset(mask, seeds)
+	err := b.env.Reset(row, mask, seeds)
+	b.tape.Lost(err)
+	return err
+}
+
+// step steps the environments.
+func (b *batch) step(t int) error {
+	b.tape.Step(t)
+	err := b.env.Step(t)
+	b.tape.Lost(err)
+	return err
+}
+
+// startStep and finishStep are step in two halves; see env.Starter.
+func (b *batch) startStep(t int, ready func()) (over bool, err error) {
+	b.tape.Step(t)
+	over, err = b.starter.StartStep(t, ready)
+	b.tape.Lost(err)
+	return over, err
+}
+
+func (b *batch) finishStep() error {
+	err := b.starter.FinishStep()
+	b.tape.Lost(err)
+	return err
 }
 
 // closeWithin is how long close waits for a step under way before it makes the environments end it.
@@ -163,6 +223,7 @@ func (b *batch) close() error {
 		_ = b.starter.FinishStep() // of a block that is given up anyway
 		late.Stop()
 	}
+	b.tape.Close()
 	err := b.env.Close()
 	b.cut()
 	if b.pad != nil {
@@ -208,8 +269,14 @@ func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
 	}
 	if err != nil {
 		b.renewed(err)
+		return err
 	}
-	return err
+	if whole == nil {
+		b.tape.Took(nil)
+	} else {
+		b.tape.Took(whole.tape)
+	}
+	return nil
 }
 
 // renewed makes environments as good as new after an error that they cannot continue from.

@@ -157,7 +157,7 @@ func (x *change) make() error {
 		if x.share(i) == 0 {
 			continue
 		}
-		if x.batches[i], err = newBatch(c, x.o.Plugin, schema, i); err != nil {
+		if x.batches[i], err = newBatch(c, x.o.Plugin, schema, i, x.o.Number); err != nil {
 			return err
 		}
 		if besides { // they continue with their block
@@ -220,7 +220,7 @@ func (x *change) Commit() error {
 		if b == nil {
 			continue
 		}
-		b.maker = maker{version, x.o.Task, x.isTrial()}
+		b.maker = maker{version, x.o.Task, x.isTrial(), b.tape}
 		if x.o.Probation {
 			b.probation = &probation{x.onFault, x.rollBack}
 		}

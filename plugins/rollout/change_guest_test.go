@@ -69,7 +69,7 @@ func swap(t testing.TB, r *rig, c component.EnvChange) component.EnvsWent {
 	t.Helper()
 	var went []component.EnvsWent
 	c.Went = func(e component.EnvsWent) { went = append(went, e) }
-	p, err := r.c.PrepareEnvs(c)
+	p, err := r.c.PrepareEnvs(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
 	p := guests(t, "c", "rust")
 	r := cartRig(t, p["c"], component.Run{Seed: 3}, nil)
 	r.until(t, 4)
-	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: p["rust"], At: component.AtTrajectory, KeepState: true})
+	prepared, err := r.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: p["rust"], At: component.AtTrajectory, KeepState: true})
 	if err != nil {
 		t.Fatal(err)
 	}

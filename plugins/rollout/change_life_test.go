@@ -230,7 +230,7 @@ func TestChange_StopsWhereverItIs(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 			w.wantOpen(map[int]int{})
-			if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[2]}); err == nil {
+			if _, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: w.plugins[2]}); err == nil {
 				t.Error("a component that has stopped prepares a change")
 			}
 		}
@@ -272,7 +272,7 @@ func TestVersions_AreBounded(t *testing.T) {
 			Reward: func(plugintest.At) float32 { return float32(100 + k) }, Infos: worldInfos(), Tell: worldTell(100 + k)})
 		w.plugins[100+k], w.loose = p, true
 		done := false
-		c, err := w.c.PrepareEnvs(component.EnvChange{Plugin: p, At: component.AtTrajectory, Went: func(component.EnvsWent) { done = true }})
+		c, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: p, At: component.AtTrajectory, Went: func(component.EnvsWent) { done = true }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 			}
 			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
 			c.RolledBack = func(err error) { w.rolledBack = append(w.rolledBack, err) }
-			p, err := w.c.PrepareEnvs(c)
+			p, err := w.c.PrepareEnvs(t.Context(), c)
 			if err != nil {
 				open++
 				break

@@ -60,7 +60,7 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	went := make(chan component.EnvsWent, 1)
 	c.Went = func(e component.EnvsWent) { went <- e }
 	c.RolledBack = func(err error) { l.t.Error(err) }
-	p, err := l.c.PrepareEnvs(c)
+	p, err := l.c.PrepareEnvs(l.t.Context(), c)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestChange_PreparedWhileTheLoopRuns(t *testing.T) {
 	for k := range 60 {
 		c := component.EnvChange{Plugin: plugins[(k+1)%2], At: component.Boundary(k % 4), Envs: k / 20 % 2 * 5, KeepState: k%2 == 0}
 		if k%4 == 0 {
-			p, err := l.c.PrepareEnvs(c)
+			p, err := l.c.PrepareEnvs(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestChange_PreparedWhileTheLoopRuns(t *testing.T) {
 			}
 		}
 		if c.Envs > 0 { // a trial, and its end
-			p, err := l.c.PrepareEnvs(c)
+			p, err := l.c.PrepareEnvs(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -140,7 +140,7 @@ func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
 		"it does not take observations as [elem][env]":   {Actions: 3, Caps: 1 << 30, Infos: worldInfos()},
 		"rollout: other@1 cannot take the place of v1@1": {Name: "other@1", Actions: 2},
 	} {
-		p, err := w.c.PrepareEnvs(component.EnvChange{Plugin: plugintest.New(script)})
+		p, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: plugintest.New(script)})
 		var spaces *component.SpacesError
 		if !errors.As(err, &spaces) || !strings.Contains(err.Error(), want) || p != nil {
 			t.Errorf("%v, want %q", err, want)
@@ -191,17 +191,17 @@ func TestPrepareEnvs_WhatCannotBeMadeIsRefusedAndLeavesNothing(t *testing.T) {
 	w.more(2)
 	for version, want := range map[int]string{2: "3 environments", 3: "rollout env 4: trap in rl_reset", 4: "rollout env 4: output in rl_reset"} {
 		for _, at := range []component.Boundary{component.AtStep, component.AtEpisode} {
-			if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[version], At: at}); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: w.plugins[version], At: at}); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("version %d: %v, want %q", version, err, want)
 			}
 		}
 	}
 	for _, envs := range []int{-1, 7} {
-		if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[1], Envs: envs}); err == nil {
+		if _, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{Plugin: w.plugins[1], Envs: envs}); err == nil {
 			t.Errorf("a trial of %d environments is taken", envs)
 		}
 	}
-	if _, err := w.c.PrepareEnvs(component.EnvChange{}); err == nil {
+	if _, err := w.c.PrepareEnvs(t.Context(), component.EnvChange{}); err == nil {
 		t.Error("a change to no plugin is taken")
 	}
 	w.wantOpen(map[int]int{1: 2})
@@ -214,7 +214,7 @@ func TestPrepareEnvs_OneChangeAtATime(t *testing.T) {
 	refused := func(when string, o component.EnvChange) {
 		t.Helper()
 		o.Plugin = w.plugins[3]
-		if _, err := w.c.PrepareEnvs(o); !errors.Is(err, component.ErrChanging) {
+		if _, err := w.c.PrepareEnvs(t.Context(), o); !errors.Is(err, component.ErrChanging) {
 			t.Errorf("%s: %v, want ErrChanging", when, err)
 		}
 	}

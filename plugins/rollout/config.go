@@ -18,6 +18,7 @@ type config struct {
 	Envs          int           `toml:"envs" doc:"Environments of one instance." range:"1 to 65,536, divisible by splits" unit:"environments"`
 	Splits        int           `toml:"splits" doc:"Parts that are stepped in turn: one steps while the policy computes for another." range:"1 or more"`
 	Horizon       int           `toml:"horizon" doc:"Steps of a trajectory." range:"1 to 65,536" unit:"env steps"`
+	WholeEpisodes bool          `toml:"whole_episodes" doc:"Each environment plays one episode a block, from its reset to its end; the rest of its rows is padding that is not valid."`
 	Blocks        int           `toml:"blocks" doc:"Trajectory blocks of each split; sync mode uses 1." range:"1 to 64" unit:"blocks"`
 	MaxRestarts   int           `toml:"max_restarts" doc:"Faults of an instance within restart_window before the run fails." range:"0 or more"`
 	RestartWindow time.Duration `toml:"restart_window" doc:"Period that faults are counted in; 0 = the whole run." range:"0 or more"`

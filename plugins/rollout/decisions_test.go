@@ -1,10 +1,8 @@
 package rollout
 
 import (
-	"encoding/json"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -16,16 +14,9 @@ func TestS27_OpenDecisionsAreInSnapshots(t *testing.T) {
 	w.eachBlock(t, func(*hostabi.Message, trajectory.Trajectory) { w.silent = w.blocks == after })
 	w.more(after)
 	w.MustSettle()
-	state, err := w.c.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(state.Meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := snapshot(t, w.rig)
 	next := watched(t, game(false), horizon)
-	if err := next.c.Restore(component.State{RawMeta: raw, Blobs: state.Blobs}); err != nil {
+	if err := next.c.Restore(state); err != nil {
 		t.Fatal(err)
 	}
 	next.more(after)

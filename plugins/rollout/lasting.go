@@ -19,6 +19,7 @@ func (b *batch) saveLasting(index int, dst []byte) []byte {
 func (b *batch) loadLasting(index int, kept []byte) {
 	if e, ok := b.env.(env.Lasting); ok {
 		e.LoadLasting(index, kept)
+		b.tape.Changed(len(kept) > 0)
 	}
 }
 
@@ -31,6 +32,7 @@ func (b *batch) renew() error {
 	if err := b.env.Renew(); err != nil {
 		return err
 	}
+	b.tape.Renewed()
 	for index := range kept {
 		b.loadLasting(index, kept[index])
 	}

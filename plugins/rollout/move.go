@@ -259,7 +259,8 @@ func (m *move) leave(t int, valued bool) {
 	if s.carried || s.rows.writing {
 		m.episodes = allEnded
 	}
-	if m.keepState && (t > 0 || s.carried) && m.takeStates() {
+	ended := s.rows.whole != nil && (valued || m.at == component.AtNow) // blocks of whole episodes begin with resets
+	if m.keepState && (t > 0 || s.carried) && !ended && m.takeStates() {
 		m.episodes = allKept
 		s.rows.c.swap.kept.Add(uint64(s.rows.n))
 		m.went.Kept = s.rows.n
@@ -292,6 +293,7 @@ func (m *move) takeStates() bool {
 func (m *move) goOver() {
 	s := m.s
 	m.progress = inPlace
+	s.record() // the blocks that the old environments step into may be gone soon
 	was := s.batch
 	if beside := slices.Contains(s.stepper().batches(), m.to); m.episodes != allKept && !m.back && !beside {
 		m.to.inherit(s.ownerOf)

@@ -113,7 +113,7 @@ func (b *batch) warmUp() error {
 	blocks := b.c.blocksPerSplit()
 	for k := range blocks {
 		index := uint32((b.index+1)*blocks - 1 - k) // the first one last: it is for blocks side by side
-		if err := b.env.Bind(b.pad.block(b.schema, index)); err != nil {
+		if err := b.bind(b.pad.block(b.schema, index)); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (b *batch) warmUp() error {
 	for i := range seeds {
 		seeds[i] = env.Seed(b.c.h.Run.Seed, b.first()+i)
 	}
-	if err := b.env.Reset(0, nil, seeds); err != nil {
+	if err := b.reset(0, nil, seeds); err != nil {
 		return err
 	}
 	if index, err := b.pad.tr.CheckObs(0); err != nil {
@@ -141,6 +141,7 @@ func (b *batch) rehearse() {
 		var err error
 		if b.saved, err = stater.SaveEnv(env, b.saved[:0]); err == nil {
 			err = stater.LoadEnv(env, b.saved)
+			b.tape.Changed(true)
 		}
 		if err != nil {
 			b.renewed(err)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ var (
 	_ component.EnvRunner = (*Rollout)(nil)
 	_ component.Pauser    = (*Rollout)(nil)
 	_ component.Cuttable  = (*Rollout)(nil)
+	_ component.Episodic  = (*Rollout)(nil)
 )
 
 // New returns an unconfigured rollout component.
@@ -81,6 +83,9 @@ func (c *Rollout) Flow() component.Flow {
 	}
 }
 
+// WholeEpisodes is component.Episodic's.
+func (c *Rollout) WholeEpisodes() bool { return c.config.WholeEpisodes }
+
 // Start makes the arena and the environments and posts the first turn of every split.
 func (c *Rollout) Start(h *component.Host) error {
 	c.shared.start(h)
@@ -113,6 +118,9 @@ func (c *Rollout) layOut() error {
 		return err
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
+	if c.config.WholeEpisodes && spec.Autoreset&hostabi.Disabled != 0 {
+		c.mode = hostabi.Disabled // environments then wait for the end of the block
+	}
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && c.wantsSoA(&spec)
 	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: env.Shapes(c.plugin),
 		Granted: strings.Join(c.h.Written, " ")}
@@ -159,11 +167,11 @@ func (c *Rollout) memory() (m trajectory.Memory) {
 // makeSplits makes one guest instance for each split and gives it its blocks.
 func (c *Rollout) makeSplits() error {
 	for i := range c.config.Splits {
-		b, err := newBatch(&c.shared, c.plugin, c.schema, i)
+		b, err := newBatch(&c.shared, c.plugin, c.schema, i, 0)
 		if err != nil {
 			return err
 		}
-		b.maker = maker{version: c.known.of(c.plugin.Hash()), task: c.h.Task}
+		b.maker = maker{version: c.known.of(c.plugin.Hash()), task: c.h.Task, tape: b.tape}
 		s, err := newSplit(&c.shared, i, b)
 		if err != nil {
 			return errors.Join(err, b.close())
@@ -203,7 +211,7 @@ func (c *Rollout) EnvName() string { return c.config.Env }
 //
 // A trial goes over when episodes end, whatever boundary the change names. Errors: a *component.SpacesError,
 // component.ErrChanging, or the plugin's own.
-func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
+func (c *Rollout) PrepareEnvs(_ context.Context, o component.EnvChange) (component.PreparedEnvs, error) {
 	if o.Plugin == nil || o.Envs < 0 || o.Envs > c.config.Envs {
 		return nil, fmt.Errorf("%s: change of %d of %d environments to plugin %v", c.h.Name, o.Envs, c.config.Envs, o.Plugin)
 	}

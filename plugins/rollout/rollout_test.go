@@ -104,7 +104,7 @@ func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
 	}
 	// In each block of split 0: (t, env) order.
 	want := []trajectory.Episode{{Return: 0, Length: 2, Env: 0, Terminated: true}, {Return: 4, Length: 2, Env: 2, Terminated: true},
-		{Return: 3, Length: 3, Env: 1, Terminated: true}, {Return: 0, Length: 2, Env: 0, Terminated: true}}
+		{Return: 3, Length: 3, Env: 1, Terminated: true}, {Return: 0, Length: 2, Env: 0, Terminated: true, Number: 1}}
 	for i, e := range want {
 		if r.episodes[i] != e {
 			t.Errorf("episodes %+v, want them to begin with %+v", r.episodes, want)
@@ -255,6 +255,12 @@ func stall(t *testing.T, r *rig) component.State {
 	r.keep = true
 	r.until(t, 4)
 	r.MustSettle()
+	return snapshot(t, r)
+}
+
+// snapshot is the state of a rig's component, as a checkpoint keeps it.
+func snapshot(t *testing.T, r *rig) component.State {
+	t.Helper()
 	s, err := r.c.Snapshot()
 	if err != nil {
 		t.Fatal(err)

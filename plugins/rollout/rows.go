@@ -24,12 +24,14 @@ type rows struct {
 
 	reports   reports
 	accounts  []account
-	phantom   []byte // 1 where the next step belongs to no episode (next-step autoreset)
+	numbers   []uint32 // of the running episodes, from 0 in each life
+	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
 	leaving   []byte // room for the argument of endWhere
 
 	acting acting
 	agents *agents // nil where each environment is one agent that always acts
+	whole  *whole  // nil where episodes continue in the next block
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
@@ -68,13 +70,14 @@ const (
 func newRows(c *shared) (r rows, err error) {
 	n := c.schema.Rows()
 	r = rows{
-		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), phantom: make([]byte, n),
+		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), numbers: make([]uint32, n), phantom: make([]byte, n),
 		resetMask: make([]byte, c.envs()), leaving: make([]byte, n), gone: make([]byte, n), ones: bytes.Repeat([]byte{1}, n), cuts: make([]byte, n*c.config.Horizon),
 		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
 		r.stamps[block] = stampedBySeveral
 	}
+	r.whole = newWhole(c)
 	r.agents, err = newAgents(c.schema, &r.reports)
 	return r, err
 }
@@ -84,6 +87,7 @@ func (r *rows) open(mem []byte, block uint32) {
 	r.tr, r.block, r.writing, r.bootstrap = trajectory.Trajectory{Schema: r.c.schema, Mem: mem}, block, true, false
 	r.reports.drop()
 	clear(r.acting.newest)
+	r.whole.open(r.tr)
 	if r.agents != nil {
 		r.agents.open()
 	}
@@ -117,7 +121,7 @@ func (r *rows) noteBegins(t int) (env int, err error) {
 		default:
 			begins[i] = flagOf(r.hasEnded((t-1)*r.n + i))
 		}
-		if r.phantom[i]|r.gone[i] != 0 {
+		if r.phantom[i]|r.gone[i] != 0 || r.whole.idles(i) {
 			begins[i] = 0
 		}
 	}
@@ -156,14 +160,18 @@ func flagOf(set bool) byte {
 
 // complete writes the host's part of row t; ended has the row's kinds of ends.
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
+	r.whole.discard(r.tr, t)
 	r.markValid(t)
+	r.whole.invalidate(r.tr.RowBytes(trajectory.Valid, t))
 	if r.agents != nil {
-		return r.completeAgents(t, ended)
+		r.completeAgents(t, ended)
+	} else {
+		r.markAges(t)
+		r.bootstrap = ended&trajectory.AnyTruncated != 0
+		r.reports.gather(r.tr, t, ended)
+		r.reports.end(t, r.ends)
 	}
-	r.markAges(t)
-	r.bootstrap = ended&trajectory.AnyTruncated != 0
-	r.reports.gather(r.tr, t, ended)
-	r.reports.end(t, r.ends)
+	r.whole.note(r, t)
 	return ended
 }
 
@@ -226,6 +234,9 @@ func (r *rows) endOne(t, env int, ended bool) (reset bool) {
 		r.phantom[env] = 1
 		return false
 	}
+	if r.whole != nil { // it waits until the block ends
+		return false
+	}
 	r.resetMask[env] = 1
 	return true
 }
@@ -264,6 +275,10 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 			continue
 		}
 		r.reports.forget(env)
+		if t >= 0 && r.whole.idles(env) {
+			r.invalidateIdle(t, env, stepped)
+			continue
+		}
 		if r.agents != nil && r.tr.Schema.Has(trajectory.Active) {
 			r.invalidateAgent(t, env, stepped)
 			continue
@@ -289,6 +304,17 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 			r.c.lostSteps.Inc()
 			r.cut(t, env)
 		}
+	}
+	if t >= 0 {
+		r.whole.endWhere(r.gone)
+	}
+}
+
+// invalidateIdle is invalidateRow for an environment whose episode in a block of whole episodes is over.
+func (r *rows) invalidateIdle(t, env int, stepped bool) {
+	r.phantom[env] = 0
+	if !stepped {
+		r.tr.ClearOutcomeOf(env, t)
 	}
 }
 
@@ -341,6 +367,9 @@ func (r *rows) endWhere(ends []byte, t int, valued bool) (ended int) {
 		r.endActing(ends, t, valued)
 	default:
 		r.endStepped(ends, t, valued)
+	}
+	if t > 0 {
+		r.whole.endWhere(r.gone)
 	}
 	return bytes.Count(ends, []byte{1})
 }
@@ -413,12 +442,12 @@ func (r *rows) validBefore(t int) (steps int) {
 // count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of valid
 // rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of returns
 // that counted it would be lower the more processes die. The same goes for an episode that a change has ended. by
-// made all of the block; nil if several did. Environments are counted from first on.
-func (r *rows) count(by *maker, first int) (valid int) {
+// made all of the block; nil if several did. Environments are counted from first on, steps from firstStep.
+func (r *rows) count(by *maker, first int, firstStep uint64) (valid int) {
 	if r.agents != nil {
 		r.holdUnfinished()
 	}
-	c := counted{rows: r, by: by, first: first,
+	c := counted{rows: r, by: by, first: first, firstStep: firstStep,
 		reward: r.tr.Float32(trajectory.Reward), valid: r.tr.Bytes(trajectory.Valid),
 		terminated: r.tr.Bytes(trajectory.Terminated), truncated: r.tr.Bytes(trajectory.Truncated),
 	}
@@ -447,6 +476,8 @@ type counted struct {
 	*rows
 	by    *maker
 	first int
+
+	firstStep uint64 // of the block
 
 	reward                       []float32
 	valid, terminated, truncated []byte
@@ -520,11 +551,14 @@ func (c *counted) announce(env, at int, a *account) {
 		by.version.returns.Add(a.Return)
 	}
 	version, policy := c.acting.in(c.tr, at)
-	m := trajectory.Episode{
+	e := trajectory.Episode{
 		Return: float32(a.Return), Length: a.Length, Env: uint32(c.first + env/agents), Agent: uint16(env % agents),
-		Terminated: c.terminated[at] != 0, Task: by.task, Policy: policy,
-	}.Message()
+		Terminated: c.terminated[at] != 0, Task: by.task, Policy: policy, Number: c.numbers[env], Begun: uint16(c.c.h.Begun),
+	}
+	c.numbers[env]++
+	m := e.Message()
 	m.PolicyVersion = version
+	by.tape.End(at/c.n, &e, version, c.firstStep)
 	err := c.c.episodes.Emit(m)
 	switch {
 	case errors.Is(err, bus.ErrOverrun): // more episodes in one block than can wait: the receiver gets the others

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -31,6 +32,7 @@ type shared struct {
 	cutSteps                                    *stat.Counter // of blocks that were given up because the run was cut
 	wrappedBytes                                *stat.Counter // that wrappers have copied
 	untold                                      *stat.Counter // episodes that could not be announced
+	cutEpisodes                                 *stat.Counter // that were longer than a block of whole episodes
 	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
 	swap                                        struct{ ended, kept, dropped *stat.Counter }
 	pause                                       *stat.Histogram
@@ -61,7 +63,7 @@ func (c *shared) start(h *component.Host) {
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
 	c.wrappedBytes = h.Stats.Counter("rollout/wrapped_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
-	c.untold = h.Stats.Counter("rollout/episodes_untold")
+	c.untold, c.cutEpisodes = h.Stats.Counter("rollout/episodes_untold"), h.Stats.Counter("rollout/cut_episodes")
 	c.swap.ended, c.swap.kept = h.Stats.Counter("swap/ended_episodes"), h.Stats.Counter("swap/kept_episodes")
 	c.swap.dropped, c.pause = h.Stats.Counter("swap/dropped_env_steps"), h.Stats.Histogram("swap/pause_ns")
 	c.known = knownVersions{h.Stats, map[uint64]*version{}}
@@ -123,6 +125,14 @@ func (s *seeds) draw(attempt int) {
 	run := s.c.seedOf(attempt)
 	for i := range s.values {
 		s.values[i] = env.Seed(run, s.first+i)
+	}
+}
+
+// drawBlock derives the seeds of a block of whole episodes, which begins with a reset of all environments.
+func (s *seeds) drawBlock(sequence uint64) {
+	s.draw(s.attempt)
+	if sequence > 0 {
+		env.Seeds(s.values, env.Seed(s.c.seedOf(s.attempt), math.MinInt64/2+int(sequence)), s.first)
 	}
 }
 

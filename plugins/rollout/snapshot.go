@@ -19,6 +19,7 @@ type splitState struct {
 	Attempts  int
 	Tries     int  // attempt that the seeds are for
 	Fresh     bool // new episodes begin; there is no instance and nothing is carried
+	Resets    bool `json:",omitempty"` // new episodes begin in the instance; nothing is carried
 	Phantom   []byte
 	Accounts  []account
 	Carry     []byte
@@ -29,6 +30,7 @@ type splitState struct {
 	Played    []uint64           `json:",omitempty"` // versions of drawn policies
 	Params    []byte             `json:",omitempty"` // reset parameters
 	Held      *heldState         `json:",omitempty"` // decisions that the next block has
+	Numbers   []uint32           `json:",omitempty"` // of the running episodes
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
 }
@@ -51,7 +53,9 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		case s.rows.anyGone:
 			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun again", component.ErrNoSnapshot, i)
 		}
-		if s.carried {
+		carried := s.carries()
+		stepped := carried || s.sequence > 0 // else seeds are enough
+		if stepped {
 			instance, err := s.batch.env.Snapshot()
 			if err != nil {
 				return component.State{}, fmt.Errorf("%w: %w", component.ErrNoSnapshot, err)
@@ -60,9 +64,9 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		}
 		splits = append(splits, splitState{
 			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted.All(), Attempts: c.attempts, Tries: s.seeds.attempt,
-			Fresh: !s.carried, Phantom: slices.Clone(s.rows.phantom), Accounts: slices.Clone(s.rows.accounts),
+			Fresh: !stepped, Resets: stepped && !carried, Phantom: slices.Clone(s.rows.phantom), Accounts: slices.Clone(s.rows.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.rows.reports.save(),
-			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.rows.acting.by), Played: slices.Clone(s.rows.acting.played), Params: slices.Clone(s.params), Held: s.rows.heldDecisions(),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.rows.acting.by), Played: slices.Clone(s.rows.acting.played), Params: slices.Clone(s.params), Held: s.rows.heldDecisions(), Numbers: slices.Clone(s.rows.numbers),
 		})
 	}
 	state.Meta = splits
@@ -70,6 +74,16 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		state.Blobs[component.LastingBlob] = part.Blobs[component.LastingBlob]
 	}
 	return state, nil
+}
+
+// carries reports whether episodes have begun that the next block from the snapshot continues. A block of whole episodes that
+// is under way begins again, with the episodes that have begun in it.
+func (s *split) carries() bool {
+	if s.rows.whole == nil || s.sequence == 0 || !s.rows.writing || s.awaits != awaitsNothing {
+		return s.carried
+	}
+	s.rows.tr.SaveObserved(s.carry, 0)
+	return true
 }
 
 // answered reports whether answers to requests wait for the component: a continued run would ask again, and a newer policy would act.
@@ -148,11 +162,13 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		if err := s.batch.env.Restore(instance); err != nil {
 			return err
 		}
+		s.batch.tape.Changed(true)
 	}
-	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
+	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh && !from.Resets
 	s.turn = from.Turn
 	copy(s.rows.phantom, from.Phantom)
 	copy(s.rows.accounts, from.Accounts)
+	copy(s.rows.numbers, from.Numbers)
 	copy(s.rows.acting.played, from.Played)
 	if copy(s.rows.acting.by, from.Acting); !acted {
 		s.rows.acting.beginAll(s.first, s.steps)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -28,9 +29,10 @@ type split struct {
 	free  []uint32 // blocks, in the order of their credits
 	loan  arena.Loan
 	t     int    // row that inference is asked about
+	last  bool   // nothing is stepped after it: its values complete the block
 	asked uint64 // policies that have not answered yet, a bit each
 
-	steps    uint64 // env steps that each environment made before row 0 of the block
+	steps    uint64 // Meta.FirstStep of the block
 	sequence uint64 // of the block
 	lost     uint64 // its dropped blocks that were made up for; see recount
 	turn     uint64 // of the block, counted over all splits
@@ -40,7 +42,8 @@ type split struct {
 	awaits   awaits // the columns that another component is asked to write into this block
 	owed     owed   // the same, and actions, for other goroutines
 
-	minVersion uint64 // of the policies that acted in the block
+	minVersion uint64    // of the policies that acted in the block
+	since      time.Time // when it was begun, where datasets are followed
 
 	ready    func() // posts onReady
 	reporter reporter
@@ -150,6 +153,7 @@ func (s *split) handOver() error {
 		return err
 	}
 	s.batch.countCopied()
+	s.rows.c.h.Trace.Wrote(s.rows.c.h.Name, s.index, handle, s.since)
 	err = s.rows.c.trajectories.Emit(hostabi.Message{
 		Handle: handle, Split: uint32(s.index), PolicyVersion: s.minVersion,
 	})
@@ -159,9 +163,20 @@ func (s *split) handOver() error {
 	return s.rows.c.arena.Release(handle)
 }
 
+// record writes what the environments have done in the block, which is about to be handed over or given up.
+func (s *split) record() {
+	if s.rows.c.h.Run.Tape == nil {
+		return
+	}
+	for _, b := range s.batches() {
+		b.tape.Flush()
+	}
+}
+
 // abort gives the block up. Its credit comes back.
 func (s *split) abort() {
 	s.rows.writing = false
+	s.record()
 	s.owed.set(awaitsNothing, 0)
 	if err := s.loan.Abort(); err != nil {
 		s.rows.c.h.Fail(err)
@@ -189,6 +204,7 @@ func (s *split) batches() []*batch {
 // stop closes the split's batches and pad, and gives its block up.
 func (s *split) stop() error {
 	var errs []error
+	s.record()
 	for _, b := range s.batches() {
 		errs = append(errs, b.close())
 	}

@@ -46,6 +46,10 @@ func (s *split) firstRow() error {
 		return s.stepper().resetLost(0)
 	}
 	s.rows.foundAll() // the reset is for all
+	if s.rows.whole != nil {
+		s.rows.forget()
+		s.seeds.drawBlock(s.sequence)
+	}
 	s.rows.acting.beginAll(s.first, s.steps)
 	if err := s.stepper().reset(0, nil, s.seeds.values); err != nil {
 		return err
@@ -65,7 +69,7 @@ func (a alone) batches() []*batch { return []*batch{a.s.batch} }
 // bind makes the environments step into the block.
 func (a alone) bind() error {
 	s := a.s
-	err := s.batch.env.Bind(s.batch.block(s.rows.tr.Mem, s.rows.block))
+	err := s.batch.bind(s.batch.block(s.rows.tr.Mem, s.rows.block))
 	if s.batch.pad != nil && err == nil {
 		s.letGo(s.batch.pad) // that it was bound to before
 		s.batch.pad = nil
@@ -78,16 +82,16 @@ func (a alone) step(t int, ready func()) (pending bool, err error) {
 	b.calls++
 	a.s.rows.tr.Execute(t)
 	if b.starter == nil {
-		return false, b.env.Step(t)
+		return false, b.step(t)
 	}
-	over, err := b.starter.StartStep(t, ready)
+	over, err := b.startStep(t, ready)
 	b.stepping = !over
 	return b.stepping, err
 }
 
 func (a alone) arrive() (over bool, err error) {
 	a.s.batch.stepping = false
-	return true, a.s.batch.starter.FinishStep()
+	return true, a.s.batch.finishStep()
 }
 
 // settle completes row t, where the environments have written the other columns and obs[t+1].
@@ -136,7 +140,7 @@ func (a alone) endEpisodes(t int) error {
 
 func (a alone) reset(row int, mask []uint8, seeds []uint64) error {
 	s := a.s
-	if err := s.batch.env.Reset(row, mask, seeds); err != nil {
+	if err := s.batch.reset(row, mask, seeds); err != nil {
 		if !s.loseSome(err) {
 			return err
 		}

@@ -46,7 +46,7 @@ func (s *split) begin() {
 	}
 	s.loan, s.t = loan, 0
 	s.rows.c.begun++
-	s.turn = s.rows.c.begun
+	s.turn, s.since = s.rows.c.begun, s.rows.c.h.Trace.Now()
 	s.rows.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
 	if s.rows.paramsOf().Load(s.params); s.rows.c.resets != nil {
@@ -78,10 +78,11 @@ func (s *split) enter() {
 // ask sends row t to inference.
 func (s *split) ask() {
 	s.rows.acting.mark(s.rows.tr, s.t)
+	s.last = s.t == s.rows.c.config.Horizon || s.rows.whole.allOver()
 	r := trajectory.ActRequest{
 		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
 		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.rows.c.schema.Agents),
-		ValueOnly: s.t == s.rows.c.config.Horizon, Bootstrap: s.rows.bootstrap,
+		ValueOnly: s.last, Bootstrap: s.rows.bootstrap,
 	}
 	s.asked = 1<<len(s.rows.acting.newest) - 1
 	s.owed.set(awaitsActions, s.asked)
@@ -100,7 +101,7 @@ func (s *split) expects(r trajectory.ActRequest) bool {
 // the block after its last row.
 func (s *split) onActions(policy int, version uint64) {
 	s.asked &^= 1 << policy
-	if s.t < s.rows.c.config.Horizon {
+	if !s.last {
 		s.minVersion, s.rows.acting.newest[policy] = min(s.minVersion, version), max(s.rows.acting.newest[policy], version)
 		s.rows.acting.answered(s.rows.tr, s.t, policy)
 	}
@@ -109,7 +110,7 @@ func (s *split) onActions(policy int, version uint64) {
 		return
 	}
 	s.owed.set(awaitsNothing, 0)
-	if s.t == s.rows.c.config.Horizon {
+	if s.last {
 		if s.rows.c.rewards != nil {
 			s.request(awaitsRewards, s.rows.c.rewards)
 			return
@@ -184,8 +185,9 @@ func (s *split) commit() bool {
 	if s.rows.agents != nil {
 		s.rows.agents.moveLate(s.rows.tr)
 	}
+	s.rows.endWhole(s.t, s.first)
 	by := s.stampBlock()
-	rows := s.rows.count(by, s.first)
+	rows := s.rows.count(by, s.first, s.steps)
 	if s.rows.agents != nil {
 		s.rows.agents.cutTraces(s.rows.tr)
 	}
@@ -199,10 +201,13 @@ func (s *split) commit() bool {
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: newest.version.id,
 		MinVersion: s.minVersion, MaxVersion: slices.Max(s.rows.acting.newest),
 	}
-	s.keepRow(s.t)
-	s.steps += uint64(s.t)
+	if s.carried = false; s.rows.whole == nil {
+		s.keepRow(s.t)
+	}
+	s.steps += uint64(s.rows.c.config.Horizon) // padding included: the actions of an environment do not depend on when others end
 	s.sequence++
 	s.rows.writing = false
+	s.record()
 	s.rows.c.envSteps.Add(uint64(rows))
 	err := s.handOver()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
@@ -27,8 +28,9 @@ type version struct {
 // maker says what made a row, as far as counters tell rows apart.
 type maker struct {
 	version *version
-	task    uint16 // see trajectory.Episode
-	onTrial bool   // next to environments that are trained for; its reports count nowhere
+	task    uint16       // see trajectory.Episode
+	onTrial bool         // next to environments that are trained for; its reports count nowhere
+	tape    *tape.Writer // of the environments
 }
 
 // versionID is the first 8 bytes of a SHA-256 in hexadecimal.

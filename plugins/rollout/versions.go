@@ -49,6 +49,11 @@ func (d *versions) beginAll() {
 	for env := range d.share {
 		d.owner[env] = d.target
 	}
+	d.wantOthers()
+}
+
+// wantOthers asks for resets of the environments that do not count.
+func (d *versions) wantOthers() {
 	for _, b := range d.all {
 		for env, owner := range d.owner {
 			if owner != b {
@@ -81,14 +86,14 @@ func (d *versions) step(t int, ready func()) (pending bool, _ error) {
 		if b.starter == nil {
 			continue
 		}
-		over, err := b.starter.StartStep(t, ready)
+		over, err := b.startStep(t, ready)
 		if b.err, b.stepping = err, !over; !over {
 			d.waits++
 		}
 	}
 	for _, b := range d.all {
 		if b.starter == nil {
-			b.err = b.env.Step(t)
+			b.err = b.step(t)
 		}
 	}
 	return d.waits > 0, nil
@@ -102,7 +107,7 @@ func (d *versions) arrive() (over bool, _ error) {
 	for _, b := range d.all {
 		if b.stepping {
 			b.stepping = false
-			b.err = b.starter.FinishStep()
+			b.err = b.finishStep()
 		}
 	}
 	return true, nil
@@ -260,6 +265,9 @@ func (d *versions) assign(env int, to *batch) {
 
 // reset starts new episodes in a row, everywhere or where mask is not 0: each environment is reset where it counts.
 func (d *versions) reset(row int, mask []uint8, seeds []uint64) error {
+	if mask == nil { // resetLost resets the others
+		d.wantOthers()
+	}
 	for _, b := range d.all {
 		any := false
 		for env, owner := range d.owner {
@@ -280,7 +288,7 @@ func (d *versions) reset(row int, mask []uint8, seeds []uint64) error {
 
 // resetBatch resets environments of a batch that count, and takes their observations.
 func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) error {
-	err := b.env.Reset(row, mask, seeds)
+	err := b.reset(row, mask, seeds)
 	if err == nil || env.Lost(err) != nil { // the others have been reset
 		for env, m := range mask {
 			if m != 0 {
@@ -316,7 +324,7 @@ func (d *versions) resetLost(row int) error {
 		for b.wanting {
 			copy(b.mask, b.wants)
 			b.forgetWants()
-			err := b.env.Reset(row, b.mask, d.s.seeds.values)
+			err := b.reset(row, b.mask, d.s.seeds.values)
 			if err == nil {
 				break
 			}

@@ -6,15 +6,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rlhost/rlhost/core/trajectory"
-
+	"github.com/rlhost/rlhost/core/metrics"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Columns of the episodes' file. A file that an earlier version began has only the first of them, and keeps to them.
 const (
 	episodesFirst  = "env_step,env,return,length,terminated"
-	episodesHeader = episodesFirst + ",agent,policy,policy_version\n"
+	episodesPlayed = episodesFirst + ",agent,policy,policy_version"
+	episodesHeader = episodesPlayed + ",life,number\n"
 )
 
 // episodeBuffer is how many bytes of episodes wait at most for the next flush.
@@ -29,7 +30,7 @@ type logs struct {
 	warn     *slog.Logger
 	warned   bool
 	csv      []byte // episodes that are not written yet
-	short    bool   // their file has no column of who played
+	lacks    int    // groups of columns that their file does not have: of 2 the names of episodes, of 1 who played
 	ended    uint64 // episodes of this process
 }
 
@@ -38,32 +39,14 @@ type played struct {
 	trajectory.Episode
 	policy  string // empty for a policy that is not declared any more
 	version uint64 // the newest that acted in it
-}
-
-// fullMetrics is how large a log of metrics may become with a row for each dataset. Fast runs make thousands of rows a second, 100 GB a day;
-// beyond the limit they get a row each thinEvery, and 0.2 GB.
-const (
-	fullMetrics = 64 << 20
-	thinEvery   = time.Second
-)
-
-// Where nothing is learned, millions of episodes end in a second: 2 MB of them, 170 GB a day. From fullEpisodes on each second one is written,
-// and with every further half of that each fourth, eighth and so on: 0.5 GB after that day.
-const fullEpisodes = 64 << 20
-
-// everyEpisode returns of how many episodes one is written to a file of so many bytes.
-func everyEpisode(size int64) uint64 {
-	if size < fullEpisodes {
-		return 1
-	}
-	return 2 << min((size-fullEpisodes)/(fullEpisodes/2), 62)
+	life    uint32 // of its number; see tape.Life
 }
 
 // thins reports whether a row of metrics is left out now, and notes when one is not.
 func (l *logs) thins(now time.Time) bool {
-	if now.Sub(l.newest) < thinEvery {
+	if now.Sub(l.newest) < metrics.ThinPeriod {
 		for _, m := range l.metrics {
-			if m.mark() > fullMetrics {
+			if m.mark() > metrics.FullLog {
 				return true
 			}
 		}
@@ -89,13 +72,13 @@ func (l *logs) episode(envSteps uint64, e played) {
 	if l.episodes == nil {
 		return
 	}
-	if l.ended++; l.ended%everyEpisode(l.episodes.size) != 0 {
+	if l.ended++; l.ended%metrics.EveryEpisode(l.episodes.size) != 0 {
 		return
 	}
 	if l.csv == nil {
 		l.csv = make([]byte, 0, episodeBuffer)
 	}
-	const longest = 130
+	const longest = 150
 	if len(l.csv)+longest+len(e.policy) > episodeBuffer {
 		l.flushEpisodes()
 	}
@@ -104,10 +87,14 @@ func (l *logs) episode(envSteps uint64, e played) {
 	b = strconv.AppendFloat(append(b, ','), float64(e.Return), 'g', -1, 32)
 	b = strconv.AppendUint(append(b, ','), uint64(e.Length), 10)
 	b = strconv.AppendBool(append(b, ','), e.Terminated)
-	if !l.short {
+	if l.lacks < 2 {
 		b = strconv.AppendUint(append(b, ','), uint64(e.Agent), 10)
 		b = append(append(b, ','), e.policy...)
 		b = strconv.AppendUint(append(b, ','), e.version, 10)
+	}
+	if l.lacks == 0 {
+		b = strconv.AppendUint(append(b, ','), uint64(e.life), 10)
+		b = strconv.AppendUint(append(b, ','), uint64(e.Number), 10)
 	}
 	l.csv = append(b, '\n')
 }
@@ -116,7 +103,12 @@ func (l *logs) episode(envSteps uint64, e played) {
 func (l *logs) openEpisodes(path string) {
 	l.episodes = &logFile{path: path, header: []byte(episodesHeader), whole: wholeLines}
 	first, err := firstLine(path)
-	l.short = err == nil && first == episodesFirst // other errors show when the file is written
+	switch { // errors show when the file is written
+	case err == nil && first == episodesFirst:
+		l.lacks = 2
+	case err == nil && first == episodesPlayed:
+		l.lacks = 1
+	}
 }
 
 func (l *logs) flushEpisodes() {

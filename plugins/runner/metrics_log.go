@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -38,7 +39,7 @@ var metricsLogs = map[string]func(dir string) metricsLog{
 	},
 	logCSV: func(dir string) metricsLog { return newCSV(filepath.Join(dir, CSVFile)) },
 	logTensorBoard: func(dir string) metricsLog {
-		return &events{logFile: logFile{path: filepath.Join(dir, EventsFile), header: tensorboard.Header(time.Now()), whole: tensorboard.Whole}}
+		return &events{logFile: logFile{path: filepath.Join(dir, EventsFile), header: tensorboard.Header(time.Now()), whole: tensorboard.Whole}, videos: videos{folder: filepath.Join(dir, videoFolder)}}
 	},
 }
 
@@ -75,7 +76,8 @@ func appendJSON(b []byte, v float64) []byte {
 // events is a file for TensorBoard.
 type events struct {
 	logFile
-	keys func() map[string]string // of the pipeline, as TOML; nil where nobody knows them
+	keys   func() map[string]string // of the pipeline, as TOML; nil where nobody knows them
+	videos videos
 }
 
 func (l *events) write(now time.Time, step uint64, row []metric) error {
@@ -88,7 +90,16 @@ func (l *events) write(now time.Time, step uint64, row []metric) error {
 			scalars = append(scalars, tensorboard.Scalar{Tag: m.name, Value: m.value})
 		}
 	}
-	return l.append(tensorboard.AppendEvent(nil, now, step, scalars))
+	l.videos.begin(l.mark() > 0)
+	return errors.Join(l.append(tensorboard.AppendEvent(nil, now, step, scalars)), l.append(l.videos.fresh(now)))
+}
+
+func (l *events) close() error {
+	var err error
+	if l.f != nil {
+		err = l.append(l.videos.fresh(time.Now()))
+	}
+	return errors.Join(err, l.logFile.close())
 }
 
 // hyperParameters returns the keys of a pipeline that runs are told apart by, with their values as numbers, truths or texts.

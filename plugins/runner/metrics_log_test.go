@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/metrics"
 	"github.com/rlhost/rlhost/plugins/runner/tensorboard"
 )
 
@@ -246,18 +247,13 @@ func TestMetricsLog_GrowsSlowlyOnceItIsLong(t *testing.T) {
 	if n := rows(); n != 3000 {
 		t.Errorf("%d rows of 3000 datasets", n)
 	}
-	if file.bytes = fullMetrics + 1; rows() != 3 {
+	if file.bytes = metrics.FullLog + 1; rows() != 3 {
 		t.Error("a long log does not have a row a second")
 	}
 }
 
 // A file of episodes that has become large takes every second, fourth, eighth: the files of fast runs stay finite.
 func TestEpisodesAreThinned(t *testing.T) {
-	for size, want := range map[int64]uint64{0: 1, fullEpisodes - 1: 1, fullEpisodes: 2, fullEpisodes * 3 / 2: 4, 2 * fullEpisodes: 8, 1 << 60: 1 << 63} {
-		if got := everyEpisode(size); got != want {
-			t.Errorf("of a file of %d bytes one of %d episodes is written, want %d", size, got, want)
-		}
-	}
 	l := logs{}
 	l.openEpisodes(filepath.Join(t.TempDir(), EpisodesFile))
 	lines := func() int {
@@ -270,7 +266,7 @@ func TestEpisodesAreThinned(t *testing.T) {
 	if n := lines(); n != 64 {
 		t.Errorf("%d of 64 episodes are written to a small file", n)
 	}
-	if l.episodes.size = 2 * fullEpisodes; lines() != 8 {
+	if l.episodes.size = 2 * metrics.FullEpisodes; lines() != 8 {
 		t.Errorf("%d of 64 episodes are written to a large file, want 8", bytes.Count(l.csv, []byte("\n")))
 	}
 }

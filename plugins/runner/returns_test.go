@@ -163,14 +163,14 @@ func TestWindowWaitsForTheEnvironmentsThatAPolicyActsIn(t *testing.T) {
 func TestEpisodesSayWhoPlayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		g := start(t, setup{run: component.Run{Dir: dir, Policy: "main"}, envs: 2,
+		g := start(t, setup{run: component.Run{Dir: dir, Policy: "main", Resumes: 2}, envs: 2,
 			policies: map[uint16]string{1: "main", 2: "rival"}, acting: map[string]int{"main": 2, "rival": 2, "past": 1}})
 		for _, m := range []hostabi.Message{
 			{Sender: 1, PolicyVersion: 3}, {Sender: 2, PolicyVersion: 12}, // one policy acts in all rows of a rollout
 			{Sender: 1, PolicyVersion: 40, T: trajectory.PolicyID("past")}, {Sender: 1, PolicyVersion: 4, T: trajectory.PolicyID("main")},
 			{Sender: 1, PolicyVersion: 7, T: trajectory.PolicyID("gone")},
 		} {
-			e := trajectory.Episode{Return: 1, Length: 5, Env: 1, Agent: 2, Policy: m.T}.Message()
+			e := trajectory.Episode{Return: 1, Length: 5, Env: 1, Agent: 2, Policy: m.T, Number: 9, Begun: 3}.Message()
 			e.Sender, e.PolicyVersion = m.Sender, m.PolicyVersion
 			if err := g.episodes.Emit(e); err != nil {
 				t.Fatal(err)
@@ -180,7 +180,7 @@ func TestEpisodesSayWhoPlayed(t *testing.T) {
 		g.end()
 		want := episodesHeader
 		for _, who := range []string{"main,3", "rival,12", "past,40", "main,4", ",7"} {
-			want += "0,1,1,5,false,2," + who + "\n"
+			want += "0,1,1,5,false,2," + who + ",131075,9\n"
 		}
 		if got := read(t, dir, EpisodesFile); got != want {
 			t.Errorf("episodes are\n%s\nwant\n%s", got, want)

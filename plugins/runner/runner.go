@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/plugins/runner/prometheus"
 
@@ -259,7 +260,7 @@ func (rn *Runner) onEpisode(m *hostabi.Message) {
 		return
 	}
 	policy, ok := rn.naming.acted(m, e)
-	rn.log.episode(rn.envStepsMade(), played{e, rn.nameOf(policy, ok), m.PolicyVersion})
+	rn.log.episode(rn.envStepsMade(), played{e, rn.nameOf(policy, ok), m.PolicyVersion, tape.Life(rn.h.Run.Resumes, int(e.Begun))})
 	rn.episodes.Inc()
 	rn.episodeAt = rn.counted()
 	rn.longest.Set(max(rn.longest.Value(), float64(e.Length)))

@@ -130,7 +130,7 @@ func TestEpisodesHaveALineEach(t *testing.T) {
 		g.episode(0, float32(math.Inf(-1)), 500)
 		synctest.Wait()
 		g.end()
-		want := "env_step,env,return,length,terminated,agent,policy,policy_version\n20,1,20.5,20,true,0,main,0\n520,0,-Inf,500,false,0,main,0\n"
+		want := "env_step,env,return,length,terminated,agent,policy,policy_version,life,number\n20,1,20.5,20,true,0,main,0,0,0\n520,0,-Inf,500,false,0,main,0,0,0\n"
 		if got := read(t, dir, EpisodesFile); got != want {
 			t.Errorf("episodes are\n%s\nwant\n%s", got, want)
 		}

@@ -81,6 +81,13 @@ func (rn *Runner) Longest(state component.State) (uint64, error) {
 	return s.Longest, err
 }
 
+// EpisodesMark returns how many bytes of episodes.csv belong to a runner's saved state; see session.Runner.
+func (rn *Runner) EpisodesMark(state component.State) (int64, error) {
+	var s saved
+	err := state.Decode(&s)
+	return s.Marks[EpisodesFile], err
+}
+
 // Restore continues from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
 // resumed run start again, so the window counts as full only when each has ended an episode again.
 func (rn *Runner) Restore(state component.State) error {

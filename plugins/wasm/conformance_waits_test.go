@@ -66,11 +66,11 @@ func (c *conformanceCase) waits(t *testing.T, p env.Plugin, d *env.Driver, mode 
 		if _, err := d.Step(); err != nil {
 			return err
 		}
-		if got := shown(d); !bytes.Equal(got, want) {
-			t.Errorf("an environment that waits shows %v, want %v", got, want)
-		}
 		if !slices.Equal(d.Reward(), []float32{0, 0}) || !bytes.Equal(d.Terminated(), []uint8{0, 0}) || !bytes.Equal(d.Truncated(), []uint8{0, 0}) {
 			t.Errorf("an environment that waits has %v %v %v, want zeros", d.Reward(), d.Terminated(), d.Truncated())
+		}
+		if got := shown(d); !bytes.Equal(got, want) {
+			t.Errorf("an environment that waits shows %v, want %v", got, want)
 		}
 	}
 	return nil

@@ -32,6 +32,8 @@ type Options struct {
 	Log *slog.Logger
 	// Shown is how many lines of each module that is not granted log are logged nevertheless; how many it wrote is logged at its end.
 	Shown int
+	// Sampler finds where guests spend their time; nil: nobody asks.
+	Sampler *guest.Sampler
 }
 
 // Runtime compiles and runs modules. One is enough for a process. Its methods may be called concurrently.
@@ -45,7 +47,11 @@ type Runtime struct {
 // error.
 func New(o Options) (*Runtime, error) {
 	log := cmp.Or(o.Log, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	e, err := engine.New(engine.Options{CacheDir: o.CacheDir, Compiler: o.Compiler, Imports: guest.Imports, Log: log})
+	imports := engine.Imports(guest.Imports)
+	if o.Sampler != nil {
+		imports = o.Sampler.Imports
+	}
+	e, err := engine.New(engine.Options{CacheDir: o.CacheDir, Compiler: o.Compiler, Imports: imports, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,20 @@ func (e *Env) Snapshot() ([]byte, error) {
 	return e.encode(e.inst.SaveWhole(e.inWindow)), nil
 }
 
+// StateBytes makes a batch and returns the size of its memory: a state has its pages that are not all zero. See env.Saver.
+func (p *Plugin) StateBytes(envs int) (int64, error) {
+	made, err := p.NewEnv(env.Options{Name: "forecast", Envs: envs, Autoreset: p.spec.PickAutoreset()})
+	if err != nil {
+		return 0, err
+	}
+	const besides = 4 << 10 // identity, head, globals and windows
+	bytes := len(made.(*Env).inst.Mem.Bytes())/linear.HostPage*pageBytes + 8*(envs+1) + besides
+	if p.file.Metered.State != "" {
+		bytes = 0 // nothing is saved
+	}
+	return int64(bytes), made.Close()
+}
+
 // snapshotHead follows the identity. All numbers are little endian.
 type snapshotHead struct {
 	Size, Fuel, Steps          uint64

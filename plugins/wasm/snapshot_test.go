@@ -70,6 +70,11 @@ func TestSnapshot_LeavesBlocksOut(t *testing.T) {
 	if !bytes.Equal(before, after) {
 		t.Error("the content of a block is in the snapshot")
 	}
+	most, err := p.StateBytes(8)
+	must(t, err)
+	if int64(len(after)) > most || most > 1<<24 {
+		t.Errorf("a state has %d bytes, at most %d were forecast", len(after), most)
+	}
 	kept := bytes.Clone(all[0].Mem)
 	must(t, e.Restore(after))
 	if !bytes.Equal(kept, all[0].Mem) {

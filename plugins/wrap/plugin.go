@@ -96,6 +96,9 @@ func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64)
 // KeptBytes implements env.Keeper for the inner plugin.
 func (p *plugin) KeptBytes(envs int) int64 { return env.KeptBytes(p.Plugin, envs) }
 
+// StateBytes implements env.Saver for the inner plugin. Of what the wrappers keep it knows nothing.
+func (p *plugin) StateBytes(envs int) (int64, error) { return env.StateBytes(p.Plugin, envs), nil }
+
 // NewEnv makes a batch of wrapped environments.
 func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
 	w := &wrapped{passing: passing{plugin: p, o: o}, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}

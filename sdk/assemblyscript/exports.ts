@@ -1,6 +1,6 @@
 // Hand-written. The exports of env ABI v1 out of the author's class: export * from "rlhost-env/exports".
 import * as abi from "./abi";
-import { Config, Env, Result, Rng, Tensor, batch, clear, error, fail, spec, view } from "./index";
+import { Config, Env, Picture, Result, Rng, Tensor, batch, clear, error, fail, spec, view } from "./index";
 
 export * from "./marker";
 export function rl_sdk_assemblyscript(): void {} // for the words of messages
@@ -121,6 +121,10 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
   store<u32>(head + abi.Spec_flags, spec.turns || spec.apart ? abi.SPEC_DYNAMIC_AGENTS : 0);
   store<f32>(head + abi.Spec_reward_threshold, <f32>NaN);
   store<u32>(head + abi.Spec_state_version, spec.version);
+  store<u32>(head + abi.Spec_render_modes, (spec.text ? abi.RENDER_TEXT : 0) | (spec.pictureWidth ? abi.RENDER_RGB : 0));
+  store<u32>(head + abi.Spec_render_width, spec.pictureWidth);
+  store<u32>(head + abi.Spec_render_height, spec.pictureHeight);
+  store<f32>(head + abi.Spec_render_fps, spec.pictureFps);
   const need = <u32>(text - head);
   if (cap >= need) memory.copy(buf, head, need);
   heap.free(head);
@@ -396,8 +400,18 @@ function tell(s: string, buf: u32, cap: u32): i32 {
   if (<i32>cap >= n) String.UTF8.encodeUnsafe(changetype<usize>(s), s.length, buf);
   return n;
 }
+const canvas = new Picture(0, 0, 0); // one for all: nothing is freed
 export function rl_render(which: u32, env: u32, mode: u32, buf: u32, cap: u32): i32 {
   if (which || env >= <u32>batch.envs.length) return abi.STATUS_ARGUMENT;
+  if (mode == 1 && spec.pictureWidth) { // the number of the bit RENDER_RGB
+    const need = 3 * spec.pictureWidth * spec.pictureHeight;
+    if (<i32>cap >= need) {
+      memory.fill(buf, 0, need);
+      canvas.rgb = buf; canvas.width = spec.pictureWidth; canvas.height = spec.pictureHeight;
+      batch.envs[env].draw(canvas);
+    }
+    return need;
+  }
   const s = mode ? "" : batch.envs[env].render();
   return s == "" ? abi.STATUS_UNSUPPORTED : tell(s, buf, cap);
 }

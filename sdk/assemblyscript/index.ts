@@ -145,6 +145,28 @@ export class Config {
   }
 }
 
+// Picture is what an environment draws on: height rows of width pixels of three bytes, black at first. Places are in pixels from the upper left
+// corner, with fractions; colours are 0xRRGGBB. What lies outside is cut off.
+@final export class Picture {
+  constructor(public rgb: usize, public width: i32, public height: i32) {}
+  private pixel(at: f32, most: i32): i32 { return !(at > 0) ? 0 : at >= <f32>most ? most : <i32>(at + 0.5); }
+  private span(row: i32, left: f32, right: f32, colour: u32): void {
+    for (let k = this.pixel(left, this.width), end = this.pixel(right, this.width); k < end; k++) {
+      const at = this.rgb + 3 * (row * this.width + k);
+      store<u8>(at, colour >> 16); store<u8>(at, colour >> 8, 1); store<u8>(at, colour, 2);
+    }
+  }
+  rect(x: f32, y: f32, width: f32, height: f32, colour: u32): void {
+    for (let row = this.pixel(y, this.height), end = this.pixel(y + height, this.height); row < end; row++) this.span(row, x, x + width, colour);
+  }
+  disc(x: f32, y: f32, radius: f32, colour: u32): void {
+    for (let row = this.pixel(y - radius, this.height), end = this.pixel(y + radius, this.height); row < end; row++) {
+      const off = <f32>row + 0.5 - y, square = radius * radius - off * off;
+      if (square > 0) this.span(row, x - sqrt<f32>(square), x + sqrt<f32>(square), colour);
+    }
+  }
+}
+
 // Env is one environment. A step that throws stops the run with the text, the file and the line.
 export abstract class Env {
   setup(config: Config): void {} // read arguments; fail refuses them
@@ -152,7 +174,8 @@ export abstract class Env {
   abstract step(rng: Rng, view: View, out: Result): void; // out is the first agent's, view.out has one of each
   mask(legal: StaticArray<u8>): void {} // with spec.masked: 1 for each legal action, 0 for others, all agents one behind the other
   active(acts: StaticArray<u8>): void {} // with spec.turns: 0 for each agent that does not act in the next step
-  render(): string { return ""; }
+  render(): string { return ""; } // with spec.text
+  draw(picture: Picture): void {} // with spec.picture; changes no state
   // Its bytes are saved, so that it holds no references; one that does, or skips fields, says how many bytes, and writes and reads them.
   saveBytes(): i32 { return spec.bytes; }
   save(to: usize): void { memory.copy(to, changetype<usize>(this), spec.bytes); }
@@ -175,6 +198,9 @@ export class Spec {
   limit: u32 = 0; // steps after which the environment itself truncates
   maxEnvs: u32 = 0;
   version: u32 = 0; // of what save writes
+  text: bool = false; // Env.render shows text
+  pictureWidth: i32 = 0; pictureHeight: i32 = 0; // of what Env.draw draws, 0: nothing
+  pictureFps: f32 = 0; // pictures a second at normal speed, 0: not said
   many: (first: u32, count: u32) => void = (first: u32, count: u32) => {}; // the library's: steps a class of environments, see plain
   describe: (config: Config, spec: Spec) => void = (config: Config, spec: Spec) => {}; // what depends on arguments
   observations: Space[] = []; actions: Space[] = []; infos: string[] = []; resetInfos: string[] = []; gathers: u32[] = []; args: Arg[] = [];
@@ -183,6 +209,7 @@ export class Spec {
   constructor(public name: string, public bytes: i32, public make: () => Env) {}
   see(space: Space, name: string = ""): Spec { space.name = name; this.observations.push(space); return this; }
   act(space: Space, name: string = ""): Spec { space.name = name; this.actions.push(space); return this; }
+  picture(width: i32, height: i32, fps: f32 = 0): Spec { this.pictureWidth = width; this.pictureHeight = height; this.pictureFps = fps; return this; }
   info(name: string, gather: u32 = LAST): Spec { this.infos.push(name); this.gathers.push(gather); return this; }
   resetInfo(name: string): Spec { this.resetInfos.push(name); return this; }
   arg(name: string, kind: u32, value: string, doc: string = "", min: f64 = 0, max: f64 = 0, choices: string = "", affectsSpaces: bool = false): Spec {

@@ -256,10 +256,15 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .max_envs = env->max_envs,
         .episode_limit = env->episode_limit,
         .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
+        .render_width = env->picture_width,
+        .render_height = env->picture_height,
+        .render_fps = env->picture_fps,
         .reward_threshold = __builtin_nanf(""),
         .state_version = env->state_version,
         .dt = env->dt, // C++ wants the record's order
     };
+    if (env->render) spec.render_modes |= RL_RENDER_TEXT;
+    if (env->draw) spec.render_modes |= RL_RENDER_RGB;
     if (groups || rl_takes_turns()) {
         spec.needs = RL_FEATURE_AGENTS;
         spec.autoreset = RL_AUTORESET_SAME_STEP;
@@ -911,11 +916,27 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
     return RL_STATUS_OK;
 }
 
+// Modes of rl_render, of the first camera: the numbers of the bits RL_RENDER_TEXT and RL_RENDER_RGB.
+enum { RL_MODE_TEXT, RL_MODE_RGB };
+
+// rl_paint has the author draw a picture where there is room for it, and returns how long it is.
+static uint32_t rl_paint(rl_batch *b, uint32_t env, uint8_t *to, uint32_t cap)
+{
+    rl_picture picture = {to, (int32_t)b->env.picture_width, (int32_t)b->env.picture_height};
+    uint32_t need = b->env.picture_width * b->env.picture_height * 3;
+    if (cap < need) return need;
+    __builtin_memset(to, 0, need);
+    rl_the_env.draw(b->state, env, &picture);
+    return need;
+}
+
 RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mode, uint32_t buf, uint32_t cap)
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    return rl_the_env.render ? (int32_t)rl_the_env.render(b->state, env, mode, (char *)rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
+    if (mode == RL_MODE_RGB && rl_the_env.draw) return (int32_t)rl_paint(b, env, (uint8_t *)rl_at(buf), cap);
+    if (mode != RL_MODE_TEXT || !rl_the_env.render) return RL_STATUS_UNSUPPORTED;
+    return (int32_t)rl_the_env.render(b->state, env, mode, (char *)rl_at(buf), cap);
 }
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)

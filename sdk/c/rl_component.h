@@ -69,6 +69,14 @@ typedef struct rl_request_spec {
     bool (*answer)(void *self, rl_config *args, rl_reply *reply);
 } rl_request_spec;
 
+// rl_ask_spec is a question that the component asks others; see rl_ask.h. answer gets each answer; it returns false after rl_fail, which
+// ends the run.
+typedef struct rl_answered rl_answered;
+typedef struct rl_ask_spec {
+    const char *name, *args, *doc;
+    bool (*answer)(void *self, const rl_answered *answer);
+} rl_ask_spec;
+
 #define RL_COUNT(list) (uint32_t)(sizeof(list) / sizeof((list)[0]))
 #define RL_WANTS(list) (list), RL_COUNT(list)
 #define RL_SIGNALS(list) .signals = (list), .signal_count = RL_COUNT(list)
@@ -84,6 +92,8 @@ typedef struct rl_component {
     uint32_t slot_count;
     const rl_request_spec *requests;
     uint32_t request_count;
+    const rl_ask_spec *asks;
+    uint32_t ask_count;
     // setup (optional) reads the table; it returns false after rl_fail("key: reason").
     bool (*setup)(void *self, rl_config *config);
     // start (optional) is called before the first message, to declare metrics and begin timers; see rl_me.
@@ -303,6 +313,15 @@ static void rl_write_port(rl_writer *w, uint32_t at, const char *name, const cha
     rl_write_record(w, at, &port, sizeof port);
 }
 
+static void rl_write_request(rl_writer *w, uint32_t at, const char *name, const char *args, const char *doc)
+{
+    rl_request_desc request = {0};
+    request.name = rl_write_string(w, name);
+    request.doc = rl_write_string(w, doc);
+    request.args = rl_write_string(w, args);
+    rl_write_record(w, at, &request, sizeof request);
+}
+
 // rl_write_manifest returns the manifest's length.
 static uint32_t rl_write_manifest(uint8_t *to)
 {
@@ -311,7 +330,7 @@ static uint32_t rl_write_manifest(uint8_t *to)
     uint32_t columns = 0, at = sizeof(rl_component_spec);
     for (uint32_t i = 0; i < c->slot_count; i++) columns += c->slots[i].want_count;
     rl_writer w = {to, 1, at + (c->signal_count + c->slot_count) * (uint32_t)sizeof(rl_port_desc) + columns * (uint32_t)sizeof(rl_column_desc) +
-                              c->request_count * (uint32_t)sizeof(rl_request_desc)};
+                              (c->request_count + c->ask_count) * (uint32_t)sizeof(rl_request_desc)};
     rl_write_record(&w, w.strings_at, &nul, 1);
     for (uint32_t i = 0; i < c->signal_count; i++, at += sizeof(rl_port_desc))
         rl_write_port(&w, at, c->signals[i].name, c->signals[i].payload, c->signals[i].doc, c->signals[i].schema, 0);
@@ -327,13 +346,10 @@ static uint32_t rl_write_manifest(uint8_t *to)
             column.flags = want->flags;
             rl_write_record(&w, at, &column, sizeof column);
         }
-    for (uint32_t i = 0; i < c->request_count; i++, at += sizeof(rl_request_desc)) {
-        rl_request_desc request = {0};
-        request.name = rl_write_string(&w, c->requests[i].name);
-        request.doc = rl_write_string(&w, c->requests[i].doc);
-        request.args = rl_write_string(&w, c->requests[i].args);
-        rl_write_record(&w, at, &request, sizeof request);
-    }
+    for (uint32_t i = 0; i < c->request_count; i++, at += sizeof(rl_request_desc))
+        rl_write_request(&w, at, c->requests[i].name, c->requests[i].args, c->requests[i].doc);
+    for (uint32_t i = 0; i < c->ask_count; i++, at += sizeof(rl_request_desc))
+        rl_write_request(&w, at, c->asks[i].name, c->asks[i].args, c->asks[i].doc);
     uint32_t whole = rl_length(c->name), name = 0;
     while (name < whole && c->name[name] != '@') name++;
     rl_component_spec head = {0};
@@ -349,6 +365,7 @@ static uint32_t rl_write_manifest(uint8_t *to)
     head.columns = columns;
     head.requests = c->request_count;
     head.request_bytes = sizeof(rl_request_desc);
+    head.asks = c->ask_count;
     head.flags = c->saved ? 0 : RL_COMPONENT_STATELESS;
     head.name = rl_write_text(&w, c->name, name);
     if (name < whole) head.version = rl_write_string(&w, c->name + name + 1);

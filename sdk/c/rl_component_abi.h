@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define RL_COMPONENT_ABI_MAJOR 1
-#define RL_COMPONENT_ABI_MINOR 1
+#define RL_COMPONENT_ABI_MINOR 2
 
 // Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 enum {
@@ -25,6 +25,7 @@ enum {
     RL_IDENTITY_BYTES = 48,
     RL_REQUEST_DESC_BYTES = 24,
     RL_REQUEST_CALL_BYTES = 32,
+    RL_ANSWER_CALL_BYTES = 64,
 };
 
 // Flags of components.
@@ -83,8 +84,24 @@ enum {
     RL_STOP_FOR_WALL = 3,
 };
 
+// Why a question has no answer: the numbers of the codes that users see, such as E122.
+enum {
+    // the arguments do not fit, or the component does not answer that request any more
+    RL_ANSWER_REFUSED = 121,
+    // what answers it has failed: type, text and place are of its error
+    RL_ANSWER_RAISED = 122,
+    // it did not answer in time
+    RL_ANSWER_LATE = 123,
+    // the answer is no JSON, or too long
+    RL_ANSWER_NO_ANSWER = 124,
+    // it ended before it answered, or the answer was lost with a fault of the component that asks
+    RL_ANSWER_LOST = 125,
+    // it has too many questions to answer
+    RL_ANSWER_BUSY = 72,
+};
+
 // ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
-// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+// ColumnDesc records, then RequestDesc records of the requests and of the asks; then the string table, as in an environment's description. Reserved fields are 0.
 typedef struct rl_component_spec {
     uint32_t size; // of this record: ComponentSpecBytes
     uint16_t abi_major;
@@ -106,7 +123,8 @@ typedef struct rl_component_spec {
     uint32_t licence;
     uint32_t requests; // how many descriptions of requests follow; not looked at where abi_minor is 0
     uint32_t request_bytes; // the size of each, likewise
-    uint32_t reserved[6]; // reserved, 0
+    uint32_t asks; // how many RequestDesc of questions to others follow them; not looked at where abi_minor is 0 or 1
+    uint32_t reserved[5]; // reserved, 0
 } rl_component_spec;
 _Static_assert(sizeof(rl_component_spec) == 96, "rl_component_spec");
 _Static_assert(offsetof(rl_component_spec, size) == 0, "rl_component_spec.size");
@@ -129,7 +147,8 @@ _Static_assert(offsetof(rl_component_spec, doc) == 56, "rl_component_spec.doc");
 _Static_assert(offsetof(rl_component_spec, licence) == 60, "rl_component_spec.licence");
 _Static_assert(offsetof(rl_component_spec, requests) == 64, "rl_component_spec.requests");
 _Static_assert(offsetof(rl_component_spec, request_bytes) == 68, "rl_component_spec.request_bytes");
-_Static_assert(offsetof(rl_component_spec, reserved) == 72, "rl_component_spec.reserved");
+_Static_assert(offsetof(rl_component_spec, asks) == 72, "rl_component_spec.asks");
+_Static_assert(offsetof(rl_component_spec, reserved) == 76, "rl_component_spec.reserved");
 
 // PortDesc describes a signal or a slot.
 typedef struct rl_port_desc {
@@ -245,7 +264,7 @@ _Static_assert(offsetof(rl_identity, name_at) == 24, "rl_identity.name_at");
 _Static_assert(offsetof(rl_identity, name_len) == 28, "rl_identity.name_len");
 _Static_assert(offsetof(rl_identity, reserved) == 32, "rl_identity.reserved");
 
-// RequestDesc describes a request that the component answers.
+// RequestDesc describes a request that the component answers, or a question that it asks others.
 typedef struct rl_request_desc {
     uint32_t name; // string, snake_case
     uint32_t doc; // string, one sentence
@@ -272,6 +291,33 @@ _Static_assert(offsetof(rl_request_call, request) == 4, "rl_request_call.request
 _Static_assert(offsetof(rl_request_call, args_at) == 8, "rl_request_call.args_at");
 _Static_assert(offsetof(rl_request_call, args_len) == 12, "rl_request_call.args_len");
 _Static_assert(offsetof(rl_request_call, reserved) == 16, "rl_request_call.reserved");
+
+// AnswerCall begins the argument of rl_answer. Places are offsets from the record's first byte; texts are UTF-8.
+typedef struct rl_answer_call {
+    uint32_t size; // of this record: AnswerCallBytes
+    uint32_t question; // the number that rl_component.ask has returned
+    uint32_t ask; // index in the manifest
+    uint32_t fault; // 0 = there is an answer
+    uint32_t text_at; // the answer, a JSON value; after a fault its text
+    uint32_t text_len;
+    uint32_t type_at; // the type of an error of the other component, such as ValueError
+    uint32_t type_len;
+    uint32_t place_at; // where it happened, such as coach.py:12
+    uint32_t place_len;
+    uint32_t reserved[6]; // reserved, 0
+} rl_answer_call;
+_Static_assert(sizeof(rl_answer_call) == 64, "rl_answer_call");
+_Static_assert(offsetof(rl_answer_call, size) == 0, "rl_answer_call.size");
+_Static_assert(offsetof(rl_answer_call, question) == 4, "rl_answer_call.question");
+_Static_assert(offsetof(rl_answer_call, ask) == 8, "rl_answer_call.ask");
+_Static_assert(offsetof(rl_answer_call, fault) == 12, "rl_answer_call.fault");
+_Static_assert(offsetof(rl_answer_call, text_at) == 16, "rl_answer_call.text_at");
+_Static_assert(offsetof(rl_answer_call, text_len) == 20, "rl_answer_call.text_len");
+_Static_assert(offsetof(rl_answer_call, type_at) == 24, "rl_answer_call.type_at");
+_Static_assert(offsetof(rl_answer_call, type_len) == 28, "rl_answer_call.type_len");
+_Static_assert(offsetof(rl_answer_call, place_at) == 32, "rl_answer_call.place_at");
+_Static_assert(offsetof(rl_answer_call, place_len) == 36, "rl_answer_call.place_len");
+_Static_assert(offsetof(rl_answer_call, reserved) == 40, "rl_answer_call.reserved");
 
 #ifdef __wasm__
 #define RL_COMPONENT_IMPORT(name) __attribute__((import_module("rl_component"), import_name(#name)))
@@ -325,6 +371,10 @@ RL_EXPORT(rl_stop) int32_t rl_stop(void);
 // with rl_last_error's text. It must be there where the manifest has requests; a host of 1.0 does not call it.
 RL_EXPORT(rl_request) int32_t rl_request(uint32_t request, uint32_t len, uint32_t buf, uint32_t cap);
 
+// rl_answer (optional): (answer, len) -> status. Gets the answer to a question that the component has asked with
+// rl_component.ask: an AnswerCall, then its texts. It must be there where the manifest has asks; a host of 1.1 does not call it.
+RL_EXPORT(rl_answer) int32_t rl_answer(uint32_t answer, uint32_t len);
+
 // What the host offers. Each is a capability: call only what the pipeline grants.
 
 // emit: (signal, message) -> outcome. Sends a ComponentMessage on a signal, by its index in the manifest: Outcome, or a
@@ -364,6 +414,11 @@ RL_COMPONENT_IMPORT(log) void rl_component_log(uint32_t level, uint32_t text, ui
 
 // log_enabled: (level) -> 0 or 1.
 RL_COMPONENT_IMPORT(log_enabled) int32_t rl_component_log_enabled(uint32_t level);
+
+// ask: (ask, args, len, within i64) -> question. Asks another component one of the manifest's asks, by its index, with a JSON
+// object; no bytes are an object without members. rl_answer is called later, once, with the number that is returned, at the latest
+// after that many nanoseconds, which are half a minute where it is 0. StatusMemory: too many questions have no answer yet.
+RL_COMPONENT_IMPORT(ask) int32_t rl_component_ask(uint32_t ask, uint32_t args, uint32_t len, int64_t within);
 
 #ifdef __cplusplus
 }

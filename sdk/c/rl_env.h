@@ -49,6 +49,7 @@
 #define RL_ENV_H
 
 #include "rl_author.h"
+#include "rl_draw.h"
 
 // rl_result is what a step says besides its observation; it starts as zero. If terminated and truncated are
 // both set, terminated wins.
@@ -148,6 +149,8 @@ typedef struct rl_env {
     const char *const *reset_infos; // see RL_RESET_INFOS
     uint32_t reset_info_count;
     rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
+    uint32_t picture_width, picture_height; // of what draw paints
+    float picture_fps;                      // pictures a second at normal speed, 0 = not said
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
     // observations, actions and figures there are, nor which of several actions are discrete.
@@ -161,6 +164,8 @@ typedef struct rl_env {
     void (*active)(void *state, uint32_t i, uint8_t *acts);
     // render (optional) writes text for mode 0 and returns the length needed.
     uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
+    // draw (optional) paints a picture, which is black at first; see rl_draw.h. Neither changes any state.
+    void (*draw)(void *state, uint32_t i, rl_picture *picture);
     // save_bytes, save, load (optional): the state of environment i without its random stream. Where they are not given, RL_ENV saves
     // the bytes of the struct. A state with pointers needs its own ones, or .save = RL_NOT_SAVED.
     uint32_t save_bytes;

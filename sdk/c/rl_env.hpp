@@ -27,6 +27,7 @@
 //	void mask(uint8_t *legal) const;                    // as in rl_env
 //	void active(uint8_t *acts) const;                   // as in rl_env
 //	std::string render() const;                         // text
+//	void draw(rl_picture *picture) const;               // as in rl_env
 //
 // It is saved by fields; or by std::vector<uint8_t> save() const and bool load(const uint8_t *from, uint32_t len); or, without these,
 // as its bytes, if it is trivially copyable; or not at all, with static constexpr bool saved = false.
@@ -228,6 +229,13 @@ template <class T> struct rl_class {
         else return nullptr;
     }
 
+    static constexpr auto draw()
+    {
+        if constexpr (requires(const T &t, rl_picture *picture) { t.draw(picture); })
+            return +[](void *all, uint32_t i, rl_picture *picture) { of(all, i)->draw(picture); };
+        else return nullptr;
+    }
+
     static constexpr bool serialised = !not_saved && !is_plain;
     static constexpr auto saver() -> void (*)(void *, uint32_t, uint8_t *)
     {
@@ -251,6 +259,7 @@ template <class T> struct rl_class {
 #define RL_CLASS(Type, ...)                                                                                    \
     RL_VECTOR_ENV(__VA_ARGS__, .describe = rl_class<Type>::describe(), .mask = rl_class<Type>::mask(),         \
                   .active = rl_class<Type>::active(), .render = rl_class<Type>::render(),                      \
+                  .draw = rl_class<Type>::draw(),                                                              \
                   .save = rl_class<Type>::saver(), .save_length = rl_class<Type>::measurer(),                  \
                   .load_length = rl_class<Type>::loader(), .create = rl_class<Type>::create,                   \
                   .destroy = rl_class<Type>::destroy, .reset = rl_class<Type>::reset,                          \

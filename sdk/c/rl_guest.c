@@ -10,6 +10,7 @@ _Static_assert(sizeof(rl_rng) == sizeof(rl_guest_rng), "rl_guest_rng");
 _Static_assert(sizeof(rl_result) == sizeof(rl_guest_result), "rl_guest_result");
 _Static_assert(offsetof(rl_result, truncated) == offsetof(rl_guest_result, truncated), "truncated");
 _Static_assert(offsetof(rl_result, figures) == offsetof(rl_guest_result, infos), "infos");
+_Static_assert(sizeof(rl_picture) == sizeof(rl_guest_picture) && offsetof(rl_picture, height) == offsetof(rl_guest_picture, height), "rl_guest_picture");
 _Static_assert((int)RL_GUEST_F32 == RL_F32 && (int)RL_GUEST_I64 == RL_I64 && (int)RL_GUEST_BOOL == RL_BOOL, "types");
 _Static_assert((int)RL_GUEST_CHOICE == RL_ARG_CHOICE && (int)RL_GUEST_TRUTH == RL_ARG_BOOL, "types of arguments");
 
@@ -150,6 +151,10 @@ static uint32_t rl_author_render(void *all, uint32_t i, uint32_t mode, char *to,
 {
     return mode ? (uint32_t)RL_STATUS_UNSUPPORTED : rl_author.render(rl_of(all, i), to, cap);
 }
+
+static rl_guest_draw *rl_author_paints; // a module that draws nothing is the same without it
+
+static void rl_author_draw(void *all, uint32_t i, rl_picture *picture) { rl_author_paints(rl_of(all, i), (rl_guest_picture *)picture); }
 
 static void rl_author_save(void *all, uint32_t i, uint8_t *to)
 {
@@ -321,6 +326,28 @@ void rl_guest_use_drop(rl_guest_drop *drop) { rl_author.drop = drop; }
 void rl_guest_use_mask(rl_guest_mask *mask) { rl_author.mask = mask, rl_the_env.mask = rl_author_mask; }
 void rl_guest_use_active(rl_guest_active *active) { rl_author.active = active, rl_the_env.active = rl_author_active; }
 void rl_guest_use_render(rl_guest_render *render) { rl_author.render = render, rl_the_env.render = rl_author_render; }
+
+void rl_guest_use_draw(uint32_t width, uint32_t height, float fps, rl_guest_draw *draw)
+{
+    rl_author_paints = draw, rl_the_env.draw = rl_author_draw;
+    rl_the_env.picture_width = width, rl_the_env.picture_height = height, rl_the_env.picture_fps = fps;
+}
+
+void rl_guest_rect(rl_guest_picture *picture, float x, float y, float width, float height, uint32_t colour)
+{
+    rl_draw_rect((rl_picture *)picture, x, y, width, height, colour);
+}
+
+void rl_guest_disc(rl_guest_picture *picture, float x, float y, float radius, uint32_t colour)
+{
+    rl_draw_disc((rl_picture *)picture, x, y, radius, colour);
+}
+
+void rl_guest_line(rl_guest_picture *picture, float x, float y, float to_x, float to_y, float thick, uint32_t colour)
+{
+    rl_draw_line((rl_picture *)picture, (rl_point){x, y}, (rl_point){to_x, to_y}, thick, colour);
+}
+
 void rl_guest_use_many(rl_guest_many *many) { rl_author.many = many; }
 
 void rl_guest_use_save(uint32_t version, uint32_t bytes, rl_guest_save *save, rl_guest_load *load)

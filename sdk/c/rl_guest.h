@@ -30,6 +30,12 @@ typedef struct rl_guest_result {
     float *infos;               // values of rl_guest_info, in their order; of several agents only those of the first count
 } rl_guest_result;
 
+// rl_guest_picture is what a picture is painted on: height rows of width pixels of three bytes, black at first.
+typedef struct rl_guest_picture {
+    uint8_t *rgb;
+    int32_t width, height;
+} rl_guest_picture;
+
 // The author's functions. env is the memory of one environment; obs and action have the row of each observation and action. Of
 // several agents a row is that of each, one behind the other.
 typedef bool rl_guest_setup(void *env, rl_guest_config *config); // once, in memory of zeros; false after rl_guest_fail
@@ -39,6 +45,7 @@ typedef void rl_guest_drop(void *env);
 typedef void rl_guest_mask(void *env, uint8_t *legal);
 typedef void rl_guest_active(void *env, uint8_t *acts);
 typedef uint32_t rl_guest_render(void *env, char *to, uint32_t cap);
+typedef void rl_guest_draw(void *env, rl_guest_picture *picture);
 typedef void rl_guest_save(void *env, uint8_t *to);
 typedef bool rl_guest_load(void *env, const uint8_t *from);
 
@@ -96,6 +103,14 @@ void rl_guest_use_drop(rl_guest_drop *drop);       // called for each environmen
 void rl_guest_use_mask(rl_guest_mask *mask);       // writes 1 for each legal action, 0 for others, the first discrete action's first
 void rl_guest_use_active(rl_guest_active *active); // writes 1 for each agent that acts in the next step, 0 for others
 void rl_guest_use_render(rl_guest_render *render); // writes text and returns the length needed
+
+// rl_guest_use_draw: draw paints pictures of that size in pixels, so many a second at normal speed, 0 = not said. It changes no state.
+void rl_guest_use_draw(uint32_t width, uint32_t height, float fps, rl_guest_draw *draw);
+
+// Shapes of a picture. Places are in pixels from the upper left corner, with fractions; colours are 0xRRGGBB. What lies outside is cut off.
+void rl_guest_rect(rl_guest_picture *picture, float x, float y, float width, float height, uint32_t colour);
+void rl_guest_disc(rl_guest_picture *picture, float x, float y, float radius, uint32_t colour);
+void rl_guest_line(rl_guest_picture *picture, float x, float y, float to_x, float to_y, float thick, uint32_t colour);
 
 // rl_guest_use_save takes the place of a copy of the environment's bytes, which one with pointers needs: save writes so many bytes.
 // Raise version when their meaning changes. Without functions the environment cannot be saved.

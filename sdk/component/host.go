@@ -21,8 +21,8 @@ type Host interface {
 	// or a panic is the answer, and the component continues.
 	Handle(name string, fn func(args []byte) (reply []byte, err error))
 	// Request asks a question of the manifest's Asks: the key asks of the component's table says which request of which component answers.
-	// args is a JSON object. It returns at once, and answer is called once, between two messages, with JSON or an error; it wraps ErrLate
-	// after within, which is half a minute where it is 0, and ErrLost where the other component has ended. It panics if the manifest asks no such
+	// args is a JSON object. It returns at once, and answer is called once, between two messages, with JSON or an *Unanswered; it wraps
+	// ErrLate after within, which is half a minute where it is 0, and ErrLost where the other component has ended. It panics if the manifest asks no such
 	// question; see Ask.
 	Request(ask string, args []byte, within time.Duration, answer func(reply []byte, err error))
 	// After calls fn once, d from now; Every calls it each d, and skips calls that it could not make in time.

@@ -3,6 +3,7 @@ package component
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -38,11 +39,42 @@ func Answer[Q, R any](fn func(q Q) (R, error)) func(args []byte) (reply []byte, 
 	}
 }
 
-// Errors of questions to other components.
+// Errors of questions to other components, which an Unanswered wraps.
 var (
 	ErrLate = errors.New("it did not answer in time")
 	ErrLost = errors.New("it has ended before it answered")
 )
+
+// Unanswered is the error of a question without an answer.
+type Unanswered struct {
+	Code        string // that users see, such as E122
+	Text        string
+	Type, Place string // of an error of the other component, such as ValueError and coach.py:12
+}
+
+// NoAnswer returns the error that a fault stands for. Hosts call it.
+func NoAnswer(fault hostabi.AnswerFault, kind, text, place string) *Unanswered {
+	return &Unanswered{Code: fmt.Sprintf("E%03d", fault), Text: text, Type: kind, Place: place}
+}
+
+// Error returns the type, where there is one, and the text.
+func (e *Unanswered) Error() string {
+	if e.Type == "" {
+		return e.Text
+	}
+	return e.Type + ": " + e.Text
+}
+
+// Unwrap returns ErrLate or ErrLost, or nil.
+func (e *Unanswered) Unwrap() error {
+	switch e.Code {
+	case "E123":
+		return ErrLate
+	case "E125":
+		return ErrLost
+	}
+	return nil
+}
 
 // Asking returns the description of a question with the fields of Q as its arguments, for the list Asks of a Declared or of a Manifest.
 func Asking[Q any](name, doc string) Request {

@@ -18,9 +18,9 @@ from manifest import ARGUMENTS, BINDING, MESSAGE, TYPES, Manifest
 from page import COMPONENT as abi
 from page import ENV
 
-IDENTITY, CALL = abi.records["identity"], abi.records["request_call"]
+IDENTITY, CALL, ANSWER = (abi.records[name] for name in ("identity", "request_call", "answer_call"))
 MAX_ANSWER = 122_880
-MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES, MAX_RESTARTS = 4096, 64, 256, 64, 3
+MAX_EMITS, MAX_TIMERS, MAX_METRICS, MAX_LEASES, MAX_RESTARTS, MAX_QUESTIONS = 4096, 64, 256, 64, 3, 256
 # Payloads that name a block, and the payload with which it must have come.
 CARRY = {"trajectory": "trajectory"} | {asked: asked for asked in ("act_request", "reset_request", "reward_request", "observe_request")} | {
     "actions": "act_request", "reset_params": "reset_request", "shaped_rewards": "reward_request", "observations": "observe_request"}
@@ -125,6 +125,7 @@ class Component(Guest):
         self.table = "".join(f"{k}={v}\n" for k, v in sorted(lines(table or {}), key=lambda kv: kv[0].encode())).encode()
         self.receivers, self.waiting, self.parked = {}, collections.deque(), collections.deque()
         self.tokens, self.last_token, self.current, self.timers, self.last_timer = {}, 0, 0, {}, 0
+        self.ask_other, self.coming, self.last_question = None, collections.deque(), 0
         self.metrics, self.stops, self.faults, self.paused, self.state = [], [], 0, False, None
         try:
             self.configure()
@@ -133,11 +134,13 @@ class Component(Guest):
 
     def configure(self):
         """A fresh instance, up to its manifest."""
+        self.begun, self.open = False, {}
         self.instantiate()
         self.windows = {}  # memory of the guest for each block
         self.status("rl_configure", self.put(self.table), len(self.table))
         self.manifest = Manifest(self.needed("rl_manifest", what="its manifest"))
         must("rl_request" in self.exports or not self.manifest.requests, "it has requests and does not export rl_request")
+        must("rl_answer" in self.exports or not self.manifest.asks, "it asks others and does not export rl_answer")
         self.answer_at, self.answering = 0, False
         self.message_at = self.alloc(self.manifest.h.message_bytes)
         self.bindings_at = self.alloc(self.manifest.h.binding_bytes * max(1, self.manifest.h.columns))
@@ -158,6 +161,7 @@ class Component(Guest):
         name = self.run.name.encode()
         size = ctypes.sizeof(IDENTITY)
         identity = bytes(IDENTITY(size, self.run.index, self.run.count, self.run.synchronous, self.run.seed, size, len(name))) + name
+        self.begun = True
         self.status("rl_start", self.put(identity), len(identity))
         if self.state is not None and "rl_restore" in self.exports:
             self.status("rl_restore", self.put(self.state), len(self.state))
@@ -219,9 +223,14 @@ class Component(Guest):
         while self.parked and not self.parked[0][0].full():
             receiver, message = self.parked.popleft()
             receiver.put(message)
-        while self.waiting and not self.held():
-            self.handle(*self.waiting.popleft())
+        while (self.waiting or self.coming) and not self.held():
+            if self.waiting:
+                self.handle(*self.waiting.popleft())
+            else:
+                self.answered(*self.coming.popleft())
         now = time.monotonic_ns()
+        for question in [question for question, (_, end) in self.open.items() if end <= now]:
+            self.answer_to(question, (abi.ANSWER_LATE, "it did not answer in time"))
         for timer in [timer for timer, (due, _) in self.timers.items() if due <= now]:
             if timer in self.timers and not self.held():
                 self.ring(timer, now)
@@ -259,9 +268,9 @@ class Component(Guest):
             del self.timers[timer]
         self.enter(lambda: self.status("rl_timer", timer))
 
-    def enter(self, call):
-        """Makes a call with a message or a timer: whether it went well. After a fault there is another instance."""
-        self.clock += 1_000_000 - self.clock % 1_000_000
+    def enter(self, call, clock=None):
+        """Makes a call with a message, or at another time of the clock: whether it went well. After a fault there is another instance."""
+        self.clock = self.clock + 1_000_000 - self.clock % 1_000_000 if clock is None else clock
         self.emits = 0
         try:
             call()
@@ -310,8 +319,49 @@ class Component(Guest):
                 continue
             value = args[name]
             number = kind in ("integer", "number")
-            if not isinstance(value, ARGUMENTS[kind]) or number and isinstance(value, bool) or kind == "integer" and value != int(value):
+            if not isinstance(value, ARGUMENTS[kind]) or number and isinstance(value, bool):
                 raise Unanswered(f"the argument {name} is {value!r}, want {kind}", True)
+
+    # The questions that it asks others.
+
+    def on_ask(self, ask, at, n, within):
+        n &= 0xffffffff
+        args = b"" if n == 0 else self.peek(at, n) if n <= MAX_ANSWER else None
+        if not self.begun:
+            return ENV.STATUS_STATE
+        if args is None or within < 0 or not 0 <= ask < len(self.manifest.asks):
+            return ENV.STATUS_ARGUMENT
+        if len(self.open) == MAX_QUESTIONS:
+            return ENV.STATUS_MEMORY
+        self.last_question += 1
+        self.open[self.last_question] = ask, time.monotonic_ns() + (within or 30_000_000_000)
+        name = list(self.manifest.asks)[ask]
+        try:
+            args = json.loads(args or b"{}")
+            self.fit(self.manifest.asks[name], args)
+        except (ValueError, Unanswered) as e:
+            self.answer_to(self.last_question, (abi.ANSWER_REFUSED, str(e)))
+        else:
+            self.ask_other(self.last_question, name, args)
+        return self.last_question
+
+    def answer_to(self, question, fault=None, reply=None):
+        """Has rl_answer called with a JSON value, or with the fault, text, type and place of an error."""
+        if question in self.open:
+            ask, _ = self.open[question]
+            self.open[question] = ask, float("inf")
+            self.coming.append((question, fault or (0, json.dumps(reply))))
+
+    def answered(self, question, answer):
+        if question not in self.open:  # it was asked before a fault
+            return
+        fault, *texts = answer
+        size, at, places, texts = ctypes.sizeof(ANSWER), ctypes.sizeof(ANSWER), [], [text.encode() for text in texts]
+        for text in texts + [b""] * (3 - len(texts)):
+            places += [at, len(text)]
+            at += len(text)
+        record = bytes(ANSWER(size, question, self.open.pop(question)[0], fault, *places)) + b"".join(texts)
+        self.enter(lambda: self.status("rl_answer", self.put(record), len(record)), self.clock)
 
     # Blocks.
 

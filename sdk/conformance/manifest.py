@@ -16,13 +16,13 @@ Port = collections.namedtuple("Port", "name payload flags")
 Column = collections.namedtuple("Column", "name flags dtype")
 
 # What the values of arguments are, by their types.
-ARGUMENTS = {"bool": (bool,), "integer": (int, float), "number": (int, float), "text": (str,), "list": (list,), "table": (dict,), "any": (object,)}
+ARGUMENTS = {"bool": (bool,), "integer": (int,), "number": (int, float), "text": (str,), "list": (list,), "table": (dict,), "any": (object,)}
 
 
 class Manifest(Description):
     """The manifest of a component: its signals, its slots, and the columns that each slot looks at."""
 
-    head, minor = HEAD, 1
+    head, minor = HEAD, 2
 
     def read(self, blob, h):
         super().read(blob, h)
@@ -43,20 +43,22 @@ class Manifest(Description):
             must(column.name not in {other.name for other in self.columns[c.slot]}, f"a slot has the column {column.name} twice")
             self.columns[c.slot].append(column)
         at += h.column_bytes * h.columns
-        self.requests = self.read_requests(at) if h.abi_minor > 0 and h.requests else {}
+        self.requests = self.read_requests(at, h.requests, "request") if h.abi_minor > 0 and h.requests else {}
+        at += h.request_bytes * len(self.requests)
+        self.asks = self.read_requests(at, h.asks, "ask") if h.abi_minor > 1 and h.asks else {}
         self.name, self.version = self.line(h.name), self.line(h.version)
         must(self.name, "the component has no name")
         self.stateless = h.flags & abi.COMPONENT_STATELESS > 0
 
-    def read_requests(self, at):
-        """The arguments of each request, by its name: whether they may be left out, and their types, by their names."""
-        must(self.h.requests <= 256, f"{self.h.requests} requests, want at most 256")
+    def read_requests(self, at, count, what):
+        """The arguments of each request or ask, by its name: whether they may be left out, and their types, by their names."""
+        must(count <= 256, f"{count} {what}s, want at most 256")
         requests = {}
-        for r in self.records(REQUEST, at, self.h.request_bytes, self.h.requests, "request"):
+        for r in self.records(REQUEST, at, self.h.request_bytes, count, what):
             name = self.line(r.name)
-            must(SNAKE.fullmatch(name) and len(name) <= 64, f"the request {name!r}: want small letters, digits and _")
-            must(blank(r), f"the request {name} has reserved bytes that are not 0")
-            must(name not in requests, f"the request {name} is there twice")
+            must(SNAKE.fullmatch(name) and len(name) <= 64, f"the {what} {name!r}: want small letters, digits and _")
+            must(blank(r), f"the {what} {name} has reserved bytes that are not 0")
+            must(name not in requests, f"the {what} {name} is there twice")
             requests[name] = {}
             for arg in filter(None, self.line(r.args).split(", ")):
                 of, _, kind = arg.partition(" ")

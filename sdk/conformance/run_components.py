@@ -39,6 +39,8 @@ class Play:
         return Component(wasm, self.case.get("table"), self.case.get("grants", ()))
 
     def start(self, c):
+        others = iter(self.case.get("others", ()))
+        c.ask_other = lambda question, ask, args: self.other(c, question, ask, args, next(others, {}))
         writes = {} if self.case.get("denied") else {"written": ["shaped_reward" if self.case.get("asks") else "reward"]}
         c.start(Run("guest[2]", id=7, index=2, count=3, seed=7, writes=writes))
         for signal, take in (("out", self.take_out), ("note", self.note.append)):
@@ -46,6 +48,13 @@ class Play:
                 c.receivers[signal] = Receiver(take)
         if "room" in self.case:
             c.receivers["note"].room = self.case["room"]
+
+    def other(self, c, question, ask, args, answer):
+        """Answers as another component, unless the case has no answer."""
+        if "reply" in answer or "fault" in answer:
+            want((ask, args) == (answer["ask"], answer["args"]), f"it asks {ask}({args}), want {answer}")
+            fault = [answer[key] for key in ("fault", "text", "type", "place") if key in answer]
+            c.answer_to(question, fault or None, answer.get("reply"))
 
     def take_out(self, m):
         self.out.append(m)

@@ -137,3 +137,53 @@ func integrity(ctx context.Context, s *Store) error {
 	}
 	return nil
 }
+
+// halfWrite locks entry 0 of "x", writes half of it, prints a word, and waits to be killed.
+func halfWrite(ctx context.Context, s *Store) error {
+	e, err := s.Read(ctx, "x", 0)
+	if err != nil {
+		return err
+	}
+	l, err := e.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := Slice[int64](l, 0)
+	if err != nil {
+		return err
+	}
+	for i := range a[:len(a)/2] {
+		a[i]++
+	}
+	fmt.Println("locked")
+	select {}
+}
+
+// scribble adds to all numbers of entry 1 of "x", one after another under its lock, until killed.
+func scribble(ctx context.Context, s *Store) error {
+	e, err := s.Read(ctx, "x", 1)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		l, err := e.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		a, err := Slice[int64](l, 0)
+		if err != nil {
+			return err
+		}
+		for range 2000 { // so that most of its time is under the lock
+			for i := range a {
+				a[i]++
+			}
+		}
+		if err := l.Unlock(); err != nil {
+			return err
+		}
+		if n%16 == 0 {
+			fmt.Println("more")
+		}
+	}
+}

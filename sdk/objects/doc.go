@@ -9,6 +9,8 @@
 //	defer entry.Release()
 //	view, err := objects.View[float32](entry, 0)                     // the shared memory, read-only, until Release
 //
+// Entry.Lock locks an entry against others that lock it, to write it in place; a writer that dies in the lock leaves the entry torn.
+//
 // Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap sentinels such as ErrFull and ErrEmpty.
 //
 // A Store is one session: everything it holds is released when it closes, or when the process ends, for any reason. If

@@ -15,6 +15,7 @@ type Entry struct {
 	claimed
 	view wire.View
 	part bool // of a batch
+	lock atomic.Pointer[Lock]
 }
 
 // claimed is the common part of an entry, a batch and a writing.
@@ -162,6 +163,7 @@ func (e *Entry) Release() error {
 	if err := e.end(fmt.Sprintf("entry %d", e.view.Index)); err != nil {
 		return err
 	}
+	e.lock.Load().end() // the host ends it with the claim
 	e.give(wire.OpRelease)
 	return nil
 }

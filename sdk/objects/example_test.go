@@ -54,3 +54,50 @@ func show(entry *objects.Entry, format string) error {
 	fmt.Printf(format, entry.Index(), view)
 	return entry.Release()
 }
+
+// An entry is written in place under its lock.
+func ExampleEntry_Lock() {
+	ctx := context.Background()
+	store, err := objects.Dial(ctx, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	_, err = objects.Put(ctx, store, "counts", 1, make([]int64, 4))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	entry, err := store.ReadLatest(ctx, "counts", 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer entry.Release()
+	fmt.Println(count(ctx, entry, 3))
+	fmt.Println(count(ctx, entry, 9))
+	fmt.Println(count(ctx, entry, 3))
+	// Output:
+	// <nil>
+	// there is no count 9
+	// object "counts": entry 0: the program that was writing it in place did not finish: write it again under Repair, or delete it
+}
+
+// count counts one more of a kind.
+func count(ctx context.Context, entry *objects.Entry, kind int) error {
+	lock, err := entry.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Tear() // after an error or a panic; after Unlock it does nothing
+	counts, err := objects.Slice[int64](lock, 0)
+	if err != nil {
+		return err
+	}
+	if kind >= len(counts) {
+		return fmt.Errorf("there is no count %d", kind)
+	}
+	counts[kind]++
+	return lock.Unlock()
+}

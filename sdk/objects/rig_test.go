@@ -27,6 +27,7 @@ const childVariable = "RLHOST_TEST_OBJECTS_CHILD"
 func parts() map[string]func(ctx context.Context, s *Store) error {
 	return map[string]func(context.Context, *Store) error{
 		"hold": hold, "churn": churn, "writer": pushForEver, "player": play, "integrity": integrity,
+		"locker": halfWrite, "scribbler": scribble,
 	}
 }
 

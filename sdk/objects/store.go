@@ -34,6 +34,7 @@ var (
 	ErrEmpty    = wire.ErrEmpty
 	ErrFull     = wire.ErrFull
 	ErrBusy     = wire.ErrBusy
+	ErrLocked   = wire.ErrLocked
 	ErrSpent    = wire.ErrSpent
 	ErrTooLarge = wire.ErrTooLarge
 	ErrTracks   = wire.ErrTracks

@@ -57,12 +57,13 @@ func View[T Element](e *Entry, track int) ([]T, error) {
 	return slice[T](e.object.name, e.Bytes(track), e.view.Values[track].DType)
 }
 
-// Slice returns an array of a Writing. Errors as View.
-func Slice[T Element](w *Writing, track int) ([]T, error) {
-	if track < 0 || track >= len(w.values) {
-		return nil, fmt.Errorf("object %q: track %d: %w: it has %d", w.object.name, track, ErrTracks, len(w.values))
+// Slice returns an array of a Writing or a Lock. Errors as View.
+func Slice[T Element](w Writable, track int) ([]T, error) {
+	object, values := w.typed()
+	if track < 0 || track >= len(values) {
+		return nil, fmt.Errorf("object %q: track %d: %w: it has %d", object, track, ErrTracks, len(values))
 	}
-	return slice[T](w.object.name, w.Bytes(track), w.values[track].DType)
+	return slice[T](object, w.Bytes(track), values[track].DType)
 }
 
 // slice sees bytes as elements. Blocks begin on cache lines of a mapping, so they are aligned for every Element, and

@@ -83,19 +83,13 @@ func (a *arenas) attached(doc *native.Arena, words, data *os.File) (*arena.Arena
 		ID: doc.ID, Name: doc.Name, Blocks: doc.Blocks, BlockBytes: doc.BlockBytes, ReadOnly: doc.ReadOnly, Schema: sch,
 		WordsFD: -1, DataFD: -1,
 	}
-	if sh.WordsFD, err = take(words); err == nil {
-		sh.DataFD, err = take(data)
+	if sh.WordsFD, err = shm.Take(words); err == nil {
+		sh.DataFD, err = shm.Take(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", doc.Name, err)
 	}
 	return a.set.Attach(sh)
-}
-
-// take returns the descriptor of a file, which the caller then owns.
-func take(f *os.File) (int, error) {
-	fd, err := shm.Dup(int(f.Fd()))
-	return fd, errors.Join(err, f.Close())
 }
 
 // add asks the host for an arena and waits for it.

@@ -148,7 +148,7 @@ func (w *envs) space(number uint64) (*space, error) {
 
 // open maps an announced file.
 func open(a announced) (*shm.Segment, error) {
-	fd, err := take(a.file)
+	fd, err := shm.Take(a.file)
 	if err != nil {
 		return nil, err
 	}

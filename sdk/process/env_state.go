@@ -49,8 +49,23 @@ func (w *envs) state(c native.EnvStateCall) (native.StateSize, error) {
 		return none, w.env.Restore(state)
 	case "save", "load":
 		return w.moveEnv(c)
+	case "render":
+		return w.render(c)
 	}
 	return none, fmt.Errorf("%w: %q", env.ErrUnsupported, c.Do)
+}
+
+// render draws one environment.
+func (w *envs) render(c native.EnvStateCall) (native.StateSize, error) {
+	from, ok := w.env.(env.Renderer)
+	if !ok || c.Mode < 0 || c.Mode&0xff > 31 {
+		return native.StateSize{}, fmt.Errorf("%w: pictures", env.ErrUnsupported)
+	}
+	picture, err := from.Render(c.Env, 1<<(c.Mode&0xff), c.Mode>>8, nil)
+	if err != nil {
+		return native.StateSize{}, err
+	}
+	return w.sendState(picture)
 }
 
 // moveEnv saves or loads one environment.

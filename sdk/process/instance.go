@@ -355,6 +355,15 @@ func (x *instance) askOther(ask string, args json.RawMessage, within time.Durati
 	}
 }
 
+// toldError is one of our errors with the host's text.
+type toldError struct {
+	text string
+	is   error
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.is }
+
 // errorOf returns the error that the host describes.
 func errorOf(r *native.Raised) error {
 	switch {
@@ -367,9 +376,9 @@ func errorOf(r *native.Raised) error {
 	case r.Why == native.WhyLost:
 		return component.ErrLost
 	case r.Why == native.WhyBusy:
-		return fmt.Errorf("%w (%s)", component.ErrBusy, r.Text)
+		return &toldError{r.Text, component.ErrBusy}
 	case r.Answer:
-		return fmt.Errorf("%w (%s)", component.ErrAnswer, r.Text)
+		return &toldError{r.Text, component.ErrAnswer}
 	}
 	return &component.Raised{Type: r.Type, Text: r.Text, Place: r.Place}
 }

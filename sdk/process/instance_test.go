@@ -267,3 +267,14 @@ func TestWire_EndOfTheHostEndsTheProcess(t *testing.T) {
 		}
 	})
 }
+
+// A plugin says of which release its ports of rlhost's own payloads are.
+func TestDescription_SaysWhatRlhostsOwnPayloadsCarry(t *testing.T) {
+	dataset := component.PayloadOf(component.PayloadDataset)
+	got := ports([]component.Port{{Payload: component.PayloadDataset}, {Payload: component.PayloadDataset, Schema: 7}, {Payload: component.PayloadTrajectory}})
+	for i, want := range []uint64{dataset.Schema(), 7, 0} {
+		if uint64(got[i].Schema) != want {
+			t.Errorf("%s has schema %#x, want %#x", got[i].Payload, uint64(got[i].Schema), want)
+		}
+	}
+}

@@ -101,7 +101,11 @@ func (s *server) describe() native.Description {
 func ports(list []component.Port) []native.Port {
 	docs := make([]native.Port, len(list))
 	for i, p := range list {
-		docs[i] = native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: native.U64(p.Schema)}
+		schema := p.Schema
+		if component.PayloadOf(p.Payload).Own {
+			schema = p.Agreed() // of the release that the plugin is built with
+		}
+		docs[i] = native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: native.U64(schema)}
 	}
 	return docs
 }

@@ -3,6 +3,7 @@ package python
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -41,7 +42,23 @@ func interpreter(t *testing.T) string {
 
 // TestPython_OwnTests runs the tests in Python.
 func TestPython_OwnTests(t *testing.T) {
-	unittest(t, 10*time.Minute, "discover", "-p", "test_*.py")
+	unittest(t, 18*time.Minute, "discover", "-p", "test_*.py")
+}
+
+// TestLearner_SaysWhatItsPortsCarry: the package's own learner declares the schemas of rlhost's payloads that it was written for.
+func TestLearner_SaysWhatItsPortsCarry(t *testing.T) {
+	out, err := exec.Command(interpreter(t), "-I", "-c", "import rlhost\nfor p in rlhost.Learner.signals + rlhost.Learner.slots: print(p.payload, p.schema)").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := ""
+	for _, name := range []string{component.PayloadWeights, component.PayloadStats, component.PayloadDataset} {
+		payload := component.PayloadOf(name)
+		want += fmt.Sprintln(name, payload.Schema())
+	}
+	if string(out) != want {
+		t.Errorf("ports of rlhost.Learner:\n%swant:\n%s", out, want)
+	}
 }
 
 // TestKill_ClientsOfAChannel kills as many as RLHOST_KILLS says; the tests above kill a few.

@@ -40,6 +40,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	saved    []byte     // what save returned last
 
 	stateVersion uint32
+	picture      sdk.Picture // its size
 
 	agents int
 	apart  bool    // the episodes of agents end apart
@@ -75,7 +76,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
-	b := &batch[A, O]{envs: envs, mode: mode, stateVersion: spec.StateVersion, agents: spec.Agents, apart: spec.Apart,
+	b := &batch[A, O]{envs: envs, mode: mode, stateVersion: spec.StateVersion, picture: sdk.Picture{Width: spec.PictureWidth, Height: spec.PictureHeight}, agents: spec.Agents, apart: spec.Apart,
 		rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
 	for i := range b.rngs {
 		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true

@@ -47,6 +47,9 @@ func (c *counter) Step(_ *sdk.Rand, action []int32, obs []float32) sdk.Result {
 
 func (c *counter) ActionMask(legal []uint8) { legal[0], legal[1] = 1, uint8(c.steps%2) }
 
+// Draw draws a pixel for each step.
+func (c *counter) Draw(p *sdk.Picture) { p.Rect(0, 0, float32(c.steps), 1, 0x102030) }
+
 func (c *counter) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.LittleEndian.AppendUint32(b, uint32(c.steps))
 	return binary.LittleEndian.AppendUint32(b, math.Float32bits(c.luck)), nil
@@ -76,7 +79,7 @@ const rigTime = 16 // rows of time
 func newRig(t *testing.T, config string, envs int, mode hostabi.Autoreset, columns bool) *rig {
 	t.Helper()
 	clear(linear)
-	Serve(sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2)}, newCounter)
+	Serve(sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2), PictureWidth: 3, PictureHeight: 2, PictureFPS: 30}, newCounter)
 	r := &rig{t: t, envs: envs}
 	data, err := served.describe(config)
 	if err != nil {
@@ -302,8 +305,16 @@ func TestBatch_WritesMasksAndText(t *testing.T) {
 			t.Errorf("mask of action 1 at time %d = %d, want %d", s, got, want)
 		}
 	}
-	if text, status := r.batch.render(1); text != "1 of 3" || status != hostabi.StatusOK {
+	if text, status := r.batch.text(1); text != "1 of 3" || status != hostabi.StatusOK {
 		t.Errorf("render = %q, %v", text, status)
+	}
+	if need := r.batch.draw(1, func(int) []byte { return nil }); need != 3*2*3 {
+		t.Errorf("a picture has %d bytes, want %d", need, 3*2*3)
+	}
+	picture := bytes.Repeat([]byte{9}, 3*2*3)
+	r.batch.draw(1, func(int) []byte { return picture })
+	if want := append([]byte{0x10, 0x20, 0x30}, make([]byte, 15)...); !bytes.Equal(picture, want) {
+		t.Errorf("the picture is %x, want %x", picture, want)
 	}
 }
 

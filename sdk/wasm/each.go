@@ -111,6 +111,19 @@ func (e *each[E]) text(i int) (string, bool) {
 	return env.String(), true
 }
 
+// drawer is nil where environments are no sdk.Drawers.
+func (e *each[E]) drawer() sdk.BatchDrawer {
+	if _, ok := any(*new(E)).(sdk.Drawer); !ok {
+		return nil
+	}
+	return drawers[E]{e}
+}
+
+// drawers draw each by itself.
+type drawers[E any] struct{ all *each[E] }
+
+func (d drawers[E]) Draw(i int, p *sdk.Picture) { any(d.all.envs[i]).(sdk.Drawer).Draw(p) }
+
 func (e *each[E]) AppendEnv(dst []byte, i int) ([]byte, error) {
 	env, ok := any(e.envs[i]).(encoding.BinaryAppender)
 	if !ok {
@@ -268,6 +281,12 @@ func (d *authored[B]) Active(i int, acts []uint8) {
 	if own, ok := any(d.own).(sdk.BatchTurnTaker); ok {
 		own.Active(i, acts)
 	}
+}
+
+// drawer is nil where the batch is no sdk.BatchDrawer.
+func (d *authored[B]) drawer() sdk.BatchDrawer {
+	own, _ := any(d.own).(sdk.BatchDrawer)
+	return own
 }
 
 // TellReset is called only where the batch is an sdk.BatchResetTeller.

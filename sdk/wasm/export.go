@@ -236,14 +236,22 @@ func exportRender(batch, env, mode, buf, capacity uint32) (result int32) {
 	if b == nil {
 		return int32(hostabi.StatusArgument)
 	}
-	if mode != 0 {
-		return int32(hostabi.StatusUnsupported)
+	switch mode { // the numbers of the bits of hostabi.RenderMode
+	case 0:
+		text, status := b.text(int(env))
+		if status != hostabi.StatusOK {
+			return int32(status)
+		}
+		return give(text, buf, capacity)
+	case 1:
+		return b.draw(int(env), func(n int) []byte {
+			if uint32(n) > capacity {
+				return nil
+			}
+			return linear.Bytes(buf, uint32(n))
+		})
 	}
-	picture, status := b.render(int(env))
-	if status != hostabi.StatusOK {
-		return int32(status)
-	}
-	return give(picture, buf, capacity)
+	return int32(hostabi.StatusUnsupported)
 }
 
 //go:wasmexport rl_last_error

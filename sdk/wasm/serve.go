@@ -20,7 +20,8 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
 	_, begins := any(*new(E)).(sdk.ResetTeller)
-	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	shows := showsOf[E]()
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
@@ -34,11 +35,12 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
 	_, begins := any(*new(E)).(sdk.ResetTeller)
+	shows := showsOf[E]()
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, dict: true, make: create}
 }
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
@@ -49,7 +51,8 @@ func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, n
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
 	_, begins := any(*new(B)).(sdk.BatchResetTeller)
-	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	shows := batchShows[B]()
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -61,11 +64,12 @@ func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch fu
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
 	_, begins := any(*new(B)).(sdk.BatchResetTeller)
+	shows := batchShows[B]()
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
 		return &dictBatch[A, B]{authored: authored[B]{own}}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, dict: true, make: create}
 }
 
 // ServeComposite registers an environment with several actions, as Serve.
@@ -76,11 +80,12 @@ func ServeComposite[E sdk.CompositeEnv](spec sdk.Spec, newEnv func(*sdk.Config) 
 	_, takes := any(*new(E)).(sdk.ParamTaker)
 	_, respawns := any(*new(E)).(sdk.Respawner)
 	_, begins := any(*new(E)).(sdk.ResetTeller)
+	shows := showsOf[E]()
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &composites[E]{each: all}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, dict: true, composite: true, make: create}
 }
 
 // ServeCompositeBatch registers a vectorised environment with several actions, as ServeBatch.
@@ -90,11 +95,12 @@ func ServeCompositeBatch[B sdk.CompositeBatch](spec sdk.Spec, newBatch func(c *s
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	_, respawns := any(*new(B)).(sdk.BatchRespawner)
 	_, begins := any(*new(B)).(sdk.BatchResetTeller)
+	shows := batchShows[B]()
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
 		own, err := newBatch(c, n)
 		return &compositeBatch[B]{authored: authored[B]{own}}, err
 	}
-	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, dict: true, composite: true, make: create}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, respawns: respawns, begins: begins, shows: shows, dict: true, composite: true, make: create}
 }
 
 // served is the environment of the exports: a guest has one, and its exports have no other way to it.
@@ -113,7 +119,8 @@ type instance interface {
 	step(t uint32, first, count int) hostabi.Status
 	save(i int) ([]byte, hostabi.Status, error)
 	load(i int, data []byte) (hostabi.Status, error)
-	render(i int) (string, hostabi.Status)
+	text(i int) (string, hostabi.Status)
+	draw(i int, to func(n int) []byte) int32
 	size() int
 	current() int
 }
@@ -126,6 +133,7 @@ type program[A sdk.Action, O sdk.Element] struct {
 	takes     bool // it takes reset parameters
 	respawns  bool // its agents may be back at once
 	begins    bool // it tells numbers of an episode that begins
+	shows     hostabi.RenderMode
 	dict      bool // there are several observations
 	composite bool // there are several actions
 	make      func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
@@ -167,6 +175,9 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	if n := len(spec.AgentNames); n > 0 && (n != spec.Agents || n == 1) {
 		return spec, errors.New("agent names: " + strconv.Itoa(n) + " of them, want one for each of several agents")
 	}
+	if p.shows&hostabi.RenderRGB != 0 && !drawable(&spec) {
+		return spec, errors.New("picture: an environment with a method Draw has PictureWidth and PictureHeight of 1 to " + strconv.Itoa(maxPicture))
+	}
 	switch {
 	case !spec.Respawn:
 	case !p.respawns:
@@ -185,6 +196,32 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 		}
 	}
 	return spec, nil
+}
+
+// maxPicture bounds each side of a picture.
+const maxPicture = 1 << 14
+
+func drawable(s *sdk.Spec) bool {
+	return min(s.PictureWidth, s.PictureHeight) > 0 && max(s.PictureWidth, s.PictureHeight) <= maxPicture
+}
+
+// showsOf says how environments of a type show themselves.
+func showsOf[E any]() (modes hostabi.RenderMode) {
+	if _, ok := any(*new(E)).(sdk.Drawer); ok {
+		modes = hostabi.RenderRGB
+	}
+	if _, ok := any(*new(E)).(stringer); ok {
+		modes |= hostabi.RenderText
+	}
+	return modes
+}
+
+// batchShows says how the environments of a batch show themselves.
+func batchShows[B any]() hostabi.RenderMode {
+	if _, ok := any(*new(B)).(sdk.BatchDrawer); ok {
+		return hostabi.RenderRGB
+	}
+	return 0
 }
 
 // dynamic says whether the agents do not always act.
@@ -427,6 +464,9 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 		RewardThreshold: float32(math.NaN()),
 		DT:              spec.DT,
 		StateVersion:    spec.StateVersion,
+	}
+	if head.RenderModes = p.shows; p.shows&hostabi.RenderRGB != 0 {
+		head.RenderWidth, head.RenderHeight, head.RenderFPS = uint32(spec.PictureWidth), uint32(spec.PictureHeight), spec.PictureFPS
 	}
 	if spec.PreferSoA {
 		head.Caps |= hostabi.CapPreferSoA

@@ -85,11 +85,29 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 	return hostabi.StatusOK, nil
 }
 
-func (b *batch[A, O]) render(i int) (string, hostabi.Status) {
+func (b *batch[A, O]) text(i int) (string, hostabi.Status) {
 	if r, ok := b.envs.(interface{ text(int) (string, bool) }); ok {
 		if text, ok := r.text(i); ok {
 			return text, hostabi.StatusOK
 		}
 	}
 	return "", hostabi.StatusUnsupported
+}
+
+// draw draws environment i on the memory that to gives for so many bytes, where it gives any, and returns how many they are.
+func (b *batch[A, O]) draw(i int, to func(n int) []byte) int32 {
+	drawer, ok := b.envs.(sdk.BatchDrawer)
+	if each, is := b.envs.(interface{ drawer() sdk.BatchDrawer }); is {
+		drawer, ok = each.drawer(), each.drawer() != nil
+	}
+	if !ok {
+		return int32(hostabi.StatusUnsupported)
+	}
+	p := b.picture
+	n := p.Width * p.Height * 3
+	if p.RGB = to(n); p.RGB != nil {
+		clear(p.RGB)
+		drawer.Draw(i, &p)
+	}
+	return int32(n)
 }

@@ -97,7 +97,7 @@ var (
 // An author's own loop writes the same as its environments one by one, masks and several observations included, and can
 // be saved and loaded, in every mode and layout.
 func TestServeBatch_WritesWhatSinglesWrite(t *testing.T) {
-	one := sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2)}
+	one := sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2), PictureWidth: 3, PictureHeight: 2}
 	several := collectorSpec()
 	several.Discount, several.Figures = true, []sdk.Figure{{Name: "score"}}
 	for name, serve := range map[string][2]func(){

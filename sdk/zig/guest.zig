@@ -4,6 +4,7 @@
 
 const Rng = @import("rlhost.zig").Rng;
 const Result = @import("rlhost.zig").Result;
+const Picture = @import("rlhost.zig").Picture;
 
 /// Where the environments that are stepped in one call lie.
 pub const Many = extern struct {
@@ -40,6 +41,7 @@ pub const rl_guest_drop = fn (env: *anyopaque) callconv(.c) void;
 pub const rl_guest_mask = fn (env: *anyopaque, legal: [*]u8) callconv(.c) void;
 pub const rl_guest_active = fn (env: *anyopaque, acts: [*]u8) callconv(.c) void;
 pub const rl_guest_render = fn (env: *anyopaque, to: [*]u8, cap: u32) callconv(.c) u32;
+pub const rl_guest_draw = fn (env: *anyopaque, picture: *Picture) callconv(.c) void;
 pub const rl_guest_save = fn (env: *anyopaque, to: [*]u8) callconv(.c) void;
 pub const rl_guest_load = fn (env: *anyopaque, from: ?[*]const u8) callconv(.c) bool;
 pub const rl_guest_many = fn (env: *anyopaque, count: u32, rows: *const Many) callconv(.c) void;
@@ -68,6 +70,10 @@ pub extern fn rl_guest_use_drop(drop: ?*const rl_guest_drop) void;
 pub extern fn rl_guest_use_mask(mask: ?*const rl_guest_mask) void;
 pub extern fn rl_guest_use_active(active: ?*const rl_guest_active) void;
 pub extern fn rl_guest_use_render(render: ?*const rl_guest_render) void;
+pub extern fn rl_guest_use_draw(width: u32, height: u32, fps: f32, draw: ?*const rl_guest_draw) void;
+pub extern fn rl_guest_rect(picture: *Picture, x: f32, y: f32, width: f32, height: f32, colour: u32) void;
+pub extern fn rl_guest_disc(picture: *Picture, x: f32, y: f32, radius: f32, colour: u32) void;
+pub extern fn rl_guest_line(picture: *Picture, x: f32, y: f32, to_x: f32, to_y: f32, thick: f32, colour: u32) void;
 pub extern fn rl_guest_use_save(version: u32, bytes: u32, save: ?*const rl_guest_save, load: ?*const rl_guest_load) void;
 pub extern fn rl_guest_use_many(many: ?*const rl_guest_many) void;
 pub extern fn rl_guest_lanes(n: u32) void;

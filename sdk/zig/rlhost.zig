@@ -87,6 +87,25 @@ pub const Result = extern struct {
     infos: [*]f32 = undefined,
 };
 
+/// What draw paints on: height rows of width pixels of three bytes, black at first. Places are in pixels from the upper left corner, with
+/// fractions; colours are 0xRRGGBB. What lies outside is cut off.
+pub const Picture = extern struct {
+    rgb: [*]u8,
+    width: i32,
+    height: i32,
+
+    pub fn rect(picture: *Picture, x: f32, y: f32, width: f32, height: f32, colour: u32) void {
+        c.rl_guest_rect(picture, x, y, width, height, colour);
+    }
+    pub fn disc(picture: *Picture, x: f32, y: f32, radius: f32, colour: u32) void {
+        c.rl_guest_disc(picture, x, y, radius, colour);
+    }
+    /// From one point to another.
+    pub fn line(picture: *Picture, x: f32, y: f32, to_x: f32, to_y: f32, thick: f32, colour: u32) void {
+        c.rl_guest_line(picture, x, y, to_x, to_y, thick, colour);
+    }
+};
+
 /// The elements of an observation or an action.
 pub const Space = struct {
     Element: type,
@@ -281,9 +300,12 @@ comptime {
 /// Makes the module's environment of a struct. Further declarations, all optional: agents, agent_names (one a line), apart (each agent
 /// ends by its own result), respawn (and begins anew at once, see `last`), limit, max_envs, dt (seconds in a step), infos, reset_infos
 /// (names, see `tell`), args, params (how many), discounted, lanes (see the top); the functions describe(config), mask(self, []u8),
-/// active(self, []u8), render(self, []u8) usize, drop(self), and save(self, []u8), load(self, []const u8) bool with save_bytes and
-/// state_version: without them its bytes are saved, so that it must hold no pointers. With lanes it is then not saved.
+/// active(self, []u8), render(self, []u8) usize, draw(self, *rl.Picture) with `pub const picture = .{ .width = 60, .height = 40, .fps = 30 }`,
+/// drop(self), and save(self, []u8), load(self, []const u8) bool with save_bytes and state_version: without them its bytes are saved, so that
+/// it must hold no pointers. With lanes it is then not saved.
+/// In `zig test` it makes nothing: tests call reset and step of the struct.
 pub fn environment(comptime Env: type) void {
+    if (@import("builtin").is_test) return;
     const Made = Guest(Env);
     @export(&Made.describe, .{ .name = "rl_guest_describe" });
 }
@@ -312,6 +334,7 @@ fn Guest(comptime Env: type) type {
             };
             inline for (.{ "mask", "active", "render", "drop" }) |name|
                 if (@hasDecl(Env, name)) @field(c, "rl_guest_use_" ++ name)(@field(@This(), name));
+            if (@hasDecl(Env, "draw")) c.rl_guest_use_draw(Env.picture.width, Env.picture.height, Env.picture.fps, draw);
             if (@hasDecl(Env, "save")) c.rl_guest_use_save(if (@hasDecl(Env, "state_version")) Env.state_version else 0, Env.save_bytes, save, load);
             if (!several_obs and !several_actions and agents == 1) c.rl_guest_use_many(many);
             if (@hasDecl(Env, "describe")) Env.describe(.{ .handle = config });
@@ -464,6 +487,9 @@ fn Guest(comptime Env: type) type {
         }
         fn render(env: *anyopaque, to: [*]u8, cap: u32) callconv(.c) u32 {
             return call("render", env, .{to[0..cap]});
+        }
+        fn draw(env: *anyopaque, to: *Picture) callconv(.c) void {
+            call("draw", env, .{to});
         }
         fn save(env: *anyopaque, to: [*]u8) callconv(.c) void {
             call("save", env, .{to[0..Env.save_bytes]});

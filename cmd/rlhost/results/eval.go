@@ -50,7 +50,7 @@ func (c *Eval) Run(p *Program) error {
 }
 
 func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
-	run, checkpoint, err := c.load(c.RunID, c.Checkpoint, c.Policy)
+	run, checkpoint, err := c.Load(c.RunID, c.Checkpoint, c.Policy)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o se
 	if newest := ratings.Newest(); c.JSON {
 		return p.encode(map[string]any{
 			"run": run.ID(), "policy": newest.Policy, "policy_version": newest.Version, "env_steps": ratings.EnvSteps, "seed": c.Seed,
-			"episodes": ratings.Episodes, "judged": players.Way(ratings.Greedy), "elo": newest.Elo, "ratings": ratings.Versions,
+			"episodes": ratings.Episodes, "judged": players.Way(ratings.Greedy), "elo": newest.Elo, "ratings": ratings.Versions, "against_random": ratings.Random,
 		})
 	}
 	p.printf("%s\n", ratings)

@@ -3,6 +3,8 @@ package results
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/rlhost/rlhost/pipeline/export"
@@ -14,10 +16,11 @@ import (
 type Export struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	Folder
-	Format     string `enum:"numpy,safetensors,onnx" default:"numpy" help:"numpy, safetensors or onnx."`
-	Output     string `short:"o" placeholder:"FILE" help:"File to write; default NAME.npz, NAME.safetensors or NAME.onnx."`
+	Format     string `enum:"numpy,safetensors,onnx,wasm,html" default:"numpy" help:"numpy, safetensors, onnx, wasm or html."`
+	Output     string `short:"o" placeholder:"FILE" help:"File to write; default NAME and .npz, .safetensors, .onnx, .wasm or .html."`
 	Policy     string `placeholder:"NAME" help:"Policy to export; default the leading one."`
 	Checkpoint string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
+	Versions   int    `default:"4" help:"Most policy versions of an html page, the checkpoint's among them."`
 }
 
 // Help shows how exports are used.
@@ -27,6 +30,8 @@ compared with what rlhost computes on up to 10,000 observations before it is wri
 
   rlhost export cartpole --format onnx -o cartpole.onnx
   rlhost export cartpole/3 --checkpoint best -o policy.npz
+  rlhost export cartpole --format wasm -o policy.wasm     and rlhost_policy.h next to it says how it is called
+  rlhost export cartpole --format html                    a page in which it plays, from a disk and offline
   python -c 'import sys; sys.path.insert(0, "policy.npz"); import rlhost_policy; print(rlhost_policy.load("policy.npz").act([0, 0, 0, 0]))'`
 }
 
@@ -36,12 +41,20 @@ func (c *Export) Run(p *Program) error {
 }
 
 func (c *Export) export(p *Program, parts *graph.Parts) error {
-	run, checkpoint, err := c.load(c.RunID, c.Checkpoint, c.Policy)
+	run, checkpoint, err := c.Load(c.RunID, c.Checkpoint, c.Policy)
 	if err != nil {
 		return err
 	}
+	if c.Versions < 1 {
+		return usage(fmt.Errorf("--versions %d: want 1 or more", c.Versions))
+	}
 	format := export.Format(c.Format)
-	x, err := session.Export(context.Background(), run, &checkpoint, parts, c.Policy, format)
+	var x session.Exported
+	if format == session.HTML {
+		x, err = session.Page(context.Background(), run, &checkpoint, parts, c.Policy, c.Versions)
+	} else {
+		x, err = session.Export(context.Background(), run, &checkpoint, parts, c.Policy, format)
+	}
 	if err != nil {
 		return err
 	}
@@ -49,9 +62,14 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 	if len(run.Info().Policies) > 1 && c.Policy != "" {
 		name += "-" + c.Policy
 	}
-	name = cmp.Or(c.Output, name+format.Suffix())
+	name = cmp.Or(c.Output, name+"."+cmp.Or(strings.TrimPrefix(format.Suffix(), "."), c.Format))
 	if err := write(name, x.File); err != nil {
 		return err
+	}
+	if format == export.Wasm {
+		if err := write(filepath.Join(filepath.Dir(name), export.HeaderName), export.Header); err != nil {
+			return err
+		}
 	}
 	if x.Rows == 0 {
 		p.printf("wrote %s: %d bytes, policy version %d; its program alone computes it\n", name, len(x.File), x.Version)

@@ -27,8 +27,8 @@ func (f *Folder) Find(which string) (*runs.Run, error) {
 	return run, err
 }
 
-// load finds a run and reads one of its checkpoints; the best is that of a policy, or of the leading one.
-func (f *Folder) load(which, checkpoint, policy string) (*runs.Run, runs.Checkpoint, error) {
+// Load finds a run and reads one of its checkpoints; the best is that of a policy, or of the leading one.
+func (f *Folder) Load(which, checkpoint, policy string) (*runs.Run, runs.Checkpoint, error) {
 	run, err := f.Find(which)
 	if err != nil {
 		return nil, runs.Checkpoint{}, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/pipeline/compare"
 	"github.com/rlhost/rlhost/pipeline/curves"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -16,11 +17,12 @@ import (
 
 // Runs lists, shows, compares and removes runs.
 type Runs struct {
-	Ls   List   `cmd:"" default:"withargs" help:"List runs."`
-	Show Show   `cmd:"" help:"Show one run: its result, its curve, its checkpoints."`
-	Diff Diff   `cmd:"" help:"Show the keys in which the pipelines of runs differ."`
-	Rm   Remove `cmd:"" help:"Remove runs or sets of seeds."`
-	Gc   Sweep  `cmd:"" help:"Remove runs that left nothing, or all but the newest."`
+	Ls       List     `cmd:"" default:"withargs" help:"List runs."`
+	Show     Show     `cmd:"" help:"Show one run: its result, its curve, its checkpoints."`
+	Diff     Diff     `cmd:"" help:"Show the keys in which the pipelines of runs differ."`
+	Episodes Episodes `cmd:"" help:"List episodes of a run: the newest, the best or the worst."`
+	Rm       Remove   `cmd:"" help:"Remove runs or sets of seeds."`
+	Gc       Sweep    `cmd:"" help:"Remove runs that left nothing, or all but the newest."`
 }
 
 // List lists runs.
@@ -197,13 +199,14 @@ func (p *Program) remove(list []removable) error {
 // Sweep removes runs that are not needed.
 type Sweep struct {
 	Folder
-	Keep   int  `default:"0" placeholder:"N" help:"Of each name, remove all but the N newest runs; 0 removes only runs that ended without a checkpoint."`
-	Delete bool `help:"Remove them; without this they are only listed."`
+	Keep   int        `default:"0" placeholder:"N" help:"Of each name, remove all but the N newest runs; 0 removes only runs that ended without a checkpoint."`
+	Most   table.Size `placeholder:"SIZE" help:"Remove the oldest runs too, until those that are left take no more than this, such as 20GiB."`
+	Delete bool       `help:"Remove them; without this they are only listed."`
 }
 
 // Run lists or removes.
 func (c *Sweep) Run(p *Program) error {
-	idle, err := compare.Idle(c.Dir(), c.Keep)
+	idle, err := compare.Idle(c.Dir(), c.Keep, int64(c.Most))
 	if err != nil {
 		return err
 	}
@@ -214,11 +217,14 @@ func (c *Sweep) Run(p *Program) error {
 	if c.Delete {
 		return p.remove(going)
 	}
+	all := int64(0)
 	for _, r := range going {
-		p.printf("%s (%d bytes)\n", r.id, runs.Bytes(r.dir))
+		bytes := runs.Bytes(r.dir)
+		all += bytes
+		p.printf("%s (%d bytes)\n", r.id, bytes)
 	}
 	if len(going) > 0 {
-		p.Notice("to remove %s: rlhost runs gc --delete", text.Count(len(going), "run"))
+		p.Notice("to remove %s, %d bytes: rlhost runs gc --delete", text.Count(len(going), "run"), all)
 	}
 	return nil
 }

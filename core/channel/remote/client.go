@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ type Client struct {
 	mu      sync.Mutex
 	seq     uint32
 	ack     uint32
+	got     []*asked // answers with items that ack does not count, the oldest first
 	waiting map[uint32]*asked
 	lost    error
 	mapped  map[uint64]*shm.Segment
@@ -47,6 +49,7 @@ type Client struct {
 // asked is a request under way.
 type asked struct {
 	done chan struct{}
+	used bool // its items have been handed to the caller
 	answer
 }
 
@@ -92,6 +95,7 @@ func Connect(name string) (*Client, error) {
 // Close ends the connection. Items that were on their way to this client are put back.
 func (c *Client) Close() error {
 	c.mu.Lock()
+	c.use()
 	if c.lost == nil && c.write(&request{op: opBye}) == nil {
 		c.lost = fmt.Errorf("this client of channel %q: %w", c.name, net.ErrClosed)
 		_ = c.socket.SetReceiveDeadline(time.Now().Add(leaveTime)) // a closed socket is what this waits for
@@ -174,13 +178,12 @@ func (c *Client) take(frame []byte, files []*os.File) error {
 	if c.lost != nil {
 		return err // the server puts back what comes now
 	}
-	got := a.head.op == opGet || a.head.op == opBatch
-	if got && a.head.status == 0 {
-		c.ack++
-	}
 	w := c.waiting[a.head.seq]
 	if w == nil {
 		return errors.Join(err, fmt.Errorf("an answer to request %d, which nobody made", a.head.seq))
+	}
+	if (a.head.op == opGet || a.head.op == opBatch) && a.head.status == 0 {
+		c.got = append(c.got, w)
 	}
 	delete(c.waiting, a.head.seq)
 	w.answer = a
@@ -241,11 +244,22 @@ func (c *Client) begin(r *request) (*asked, error) {
 	c.seq++
 	r.seq = c.seq
 	c.waiting[r.seq] = a
+	c.use()
 	if err := c.write(r); err != nil {
 		delete(c.waiting, r.seq)
 		return nil, err
 	}
 	return a, nil
+}
+
+// use counts the items that callers have had by now, with mu held: the next request says so. One that dies before it loses them.
+func (c *Client) use() {
+	n := 0
+	for n < len(c.got) && c.got[n].used {
+		n++
+	}
+	c.ack += uint32(n)
+	c.got = slices.Delete(c.got, 0, n)
 }
 
 // ask makes a request and waits for the answer. Where ctx ends before, the request is canceled; where it had ended before, its result counts.
@@ -272,11 +286,16 @@ func (c *Client) ask(ctx context.Context, r *request) (*asked, error) {
 	return a, a.err
 }
 
-// got returns the items of an answer, with their data.
-func (c *Client) got(a *asked, err error) ([]channel.Item, error) {
+// items returns the items of an answer, with their data.
+func (c *Client) items(a *asked, err error) ([]channel.Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		c.mu.Lock()
+		a.used = true
+		c.mu.Unlock()
+	}()
 	if a.head.flags&flagPacked != 0 {
 		table, err := c.copyOut(a.head.spare, -1)
 		if err == nil {
@@ -301,7 +320,7 @@ func (c *Client) got(a *asked, err error) ([]channel.Item, error) {
 
 // copyOut returns a copy of the first bytes of a region, of all with -1, and gives the region back.
 func (c *Client) copyOut(id uint64, size int) (data []byte, err error) {
-	err = c.use(id, func(memory []byte) error {
+	err = c.with(id, func(memory []byte) error {
 		if size < 0 {
 			size = len(memory)
 		}
@@ -314,8 +333,8 @@ func (c *Client) copyOut(id uint64, size int) (data []byte, err error) {
 	return data, err
 }
 
-// use calls fn with the memory of a region of this client's, with mu held.
-func (c *Client) use(id uint64, fn func(memory []byte) error) error {
+// with calls fn with the memory of a region of this client's, with mu held.
+func (c *Client) with(id uint64, fn func(memory []byte) error) error {
 	for {
 		c.mu.Lock()
 		if seg := c.mapped[id]; seg != nil {
@@ -338,8 +357,8 @@ func (c *Client) mapRegion(id uint64) error {
 	if a.file == nil {
 		return fmt.Errorf("channel %q: region %d came without a file", c.name, id)
 	}
-	fd, err := shm.Dup(int(a.file.Fd()))
-	if err := errors.Join(err, a.file.Close()); err != nil {
+	fd, err := shm.Take(a.file)
+	if err != nil {
 		return err
 	}
 	seg, err := shm.Open(fd, shm.ReadWrite)
@@ -387,7 +406,7 @@ func (c *Client) fill(ctx context.Context, data []byte) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return a.head.spare, c.use(a.head.spare, func(memory []byte) error {
+	return a.head.spare, c.with(a.head.spare, func(memory []byte) error {
 		copy(memory, data)
 		return nil
 	})
@@ -395,17 +414,17 @@ func (c *Client) fill(ctx context.Context, data []byte) (uint64, error) {
 
 // Get takes an item. See channel.Channel.
 func (c *Client) Get(ctx context.Context, key string) (channel.Item, error) {
-	return c.one(c.got(c.ask(ctx, &request{op: opGet, key: []byte(key), wait: -1})))
+	return c.one(c.items(c.ask(ctx, &request{op: opGet, key: []byte(key), wait: -1})))
 }
 
 // TryGet takes an item if there is one. See channel.Channel.
 func (c *Client) TryGet(ctx context.Context, key string) (channel.Item, error) {
-	return c.one(c.got(c.ask(ctx, &request{op: opGet, key: []byte(key)})))
+	return c.one(c.items(c.ask(ctx, &request{op: opGet, key: []byte(key)})))
 }
 
 // Peek returns an item that stays. See channel.Channel.
 func (c *Client) Peek(ctx context.Context, key string) (channel.Item, error) {
-	return c.one(c.got(c.ask(ctx, &request{op: opPeek, key: []byte(key)})))
+	return c.one(c.items(c.ask(ctx, &request{op: opPeek, key: []byte(key)})))
 }
 
 func (c *Client) one(items []channel.Item, err error) (channel.Item, error) {
@@ -424,7 +443,7 @@ func (c *Client) GetBatch(ctx context.Context, key string, b channel.Batch) ([]c
 		return nil, coded(fmt.Errorf("%w: a batch of %d items within %v", channel.ErrInvalid, b.Most, b.Wait))
 	}
 	wait := cmp.Or(b.Wait, -1*time.Nanosecond)
-	return c.got(c.ask(ctx, &request{op: opBatch, key: []byte(key), weight: b.Weight, most: uint32(b.Most), wait: int64(wait)}))
+	return c.items(c.ask(ctx, &request{op: opBatch, key: []byte(key), weight: b.Weight, most: uint32(b.Most), wait: int64(wait)}))
 }
 
 // PutBack puts items back. See channel.Channel.

@@ -23,7 +23,7 @@ import (
 // serve serves a channel in a folder of the test's own.
 func serve(t *testing.T, l channel.Limits) *Server {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	testkit.Sockets(t)
 	s, err := Serve(Options{Name: "jobs", Limits: l, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +33,9 @@ func serve(t *testing.T, l channel.Limits) *Server {
 			t.Error(err)
 		}
 	})
+	if elsewhere {
+		serveElsewhere(t)
+	}
 	return s
 }
 
@@ -217,21 +220,69 @@ func TestServer_ADeadClient(t *testing.T) {
 		must(t, c.Put(ctx, "k", item(1, 10+100_000*(i%2))))
 	}
 	for range 2 { // one of 10 bytes, one in a region
-		a, err := d.ask(ctx, &request{op: opGet, key: []byte("k"), wait: -1})
+		_, err := d.Get(ctx, "k")
 		must(t, err)
-		_ = a
 	}
 	waiting, err := d.begin(&request{op: opBatch, key: []byte("k"), weight: 5, wait: -1})
 	must(t, err)
 	wantStat(t, s, "a batch waits", func(n channel.Stat) bool { return n.WaitingGets == 1 })
 	must(t, d.socket.Close()) // as a process that is killed does
 	<-waiting.done
-	// The first item had been read before the next request said so.
-	wantStat(t, s, "its batch is gone", func(n channel.Stat) bool { return n.WaitingGets == 0 && n.Lost == 1 })
+	wantStat(t, s, "its batch is gone", func(n channel.Stat) bool { return n.WaitingGets == 0 })
+	if now := s.memory.Now("k"); now.Lost != 0 {
+		t.Errorf("%d lost: its last request has said that it has used both", now.Lost)
+	}
 	got, err := c.GetBatch(ctx, "k", channel.Batch{Weight: 2})
 	must(t, err)
 	if len(got) != 2 || len(got[0].Data) != 10 || len(got[1].Data) != 100_010 {
 		t.Errorf("what it waited for: %d items", len(got))
+	}
+}
+
+// TestServer_DeadWithABatch: all items are lost of which no request has said that they were used, whatever was asked for their sake: one in
+// a region is mapped, copied and given back.
+func TestServer_DeadWithABatch(t *testing.T) {
+	for name, sizes := range map[string][]int{"in a frame and in regions": {10, 100_000, 10, 100_000}, "in one region": {60_000, 60_000, 60_000}} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, channel.Limits{})
+			c, d := connect(t), connect(t)
+			ctx := t.Context()
+			for _, n := range sizes {
+				must(t, c.Put(ctx, "k", item(1, n)))
+			}
+			n := len(sizes)
+			got, err := d.GetBatch(ctx, "k", channel.Batch{Weight: float64(n)})
+			must(t, err)
+			if len(got) != n {
+				t.Fatalf("%d items", len(got))
+			}
+			must(t, d.socket.Close())
+			wantStat(t, s, "all are lost", func(now channel.Stat) bool { return now.Lost == uint64(n) })
+			if held := s.held.Load(); held != 0 {
+				t.Errorf("%d bytes are held by nobody", held)
+			}
+		})
+	}
+}
+
+// TestServer_GivenBackButNotUsed: an item whose region a client has given back is not put back when it ends, as it does not say that it has
+// used it.
+func TestServer_GivenBackButNotUsed(t *testing.T) {
+	s := serve(t, channel.Limits{})
+	c, d := connect(t), connect(t)
+	ctx := t.Context()
+	must(t, c.Put(ctx, "k", item(1, 100_000)))
+	must(t, c.Put(ctx, "k", item(2, 10)))
+	got, err := d.GetBatch(ctx, "k", channel.Batch{Weight: 3})
+	must(t, err)
+	d.mu.Lock()
+	d.got[0].used = false // as a client that has lost count
+	d.mu.Unlock()
+	must(t, d.Close())
+	wantStat(t, s, "it has left", func(channel.Stat) bool { return s.Clients() == 1 })
+	rest, err := c.GetBatch(ctx, "k", channel.Batch{Most: 9})
+	if now := s.memory.Now("k"); err != nil || len(got) != 2 || len(rest) != 1 || rest[0].Weight != 2 || now.Returned != 1 || now.Lost != 0 {
+		t.Errorf("%d items, then %v, %v, %+v", len(got), rest, err, now)
 	}
 }
 

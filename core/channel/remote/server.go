@@ -151,16 +151,22 @@ func (s *Server) refuse(conn *ipc.Conn, why error) {
 	case conn.Peer.UID != os.Geteuid():
 		why = fmt.Errorf("the channel is another user's: %w", why)
 	}
+	refuseClient(socket, why)
+}
+
+// refuseClient answers a client's hello with the reason why it is not served.
+func refuseClient(socket *shm.Socket, why error) {
 	socket.SetSendTimeout(0)
 	if err := socket.SetReceiveDeadline(time.Now().Add(time.Second)); err != nil {
 		return
 	}
-	n, files, err := socket.Receive(make([]byte, maxRequest))
+	buf := make([]byte, maxRequest)
+	n, files, err := socket.Receive(buf)
 	for _, f := range files {
 		_ = f.Close() // no request has one
 	}
-	if err == nil && n >= requestHead {
-		frame := (&reply{op: opHello, status: statusOf(why)}).append(nil)
-		_ = socket.Send(append(frame, why.Error()...)) // it may have gone
+	var r request
+	if err == nil && r.parse(buf[:n]) == nil {
+		_ = socket.Send(refusedHello(r.seq, why)) // it may have gone
 	}
 }

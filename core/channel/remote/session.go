@@ -20,6 +20,9 @@ import (
 // maxCalls is the most requests of one client that wait at a time.
 const maxCalls = 1 << 14
 
+// maxUnread is the most replies with items that a client may have without having used them: more than its clients in any language keep.
+const maxUnread = 3 * maxCalls
+
 // session is one client.
 type session struct {
 	server  *Server
@@ -35,8 +38,8 @@ type session struct {
 	calls   map[uint32]*call // that wait, by their seq
 	free    []*call
 	own     map[uint64]owned // regions that it refers to
-	unread  []delivery       // the oldest first
-	acked   uint32           // replies with items that it has read
+	unread  []delivery       // that it has perhaps not used, the oldest first
+	acked   uint32           // replies with items that it has used
 	frame   []byte
 	unsent  []unsent // that its socket had no room for, the oldest first
 	sending bool     // a goroutine sends them
@@ -50,7 +53,7 @@ type owned struct {
 	bytes int64
 }
 
-// delivery is a reply with items that the client has perhaps not read.
+// delivery is a reply with items that the client has perhaps not used.
 type delivery struct {
 	key    string
 	items  []channel.Item
@@ -157,11 +160,14 @@ func (c *session) note(r *request) error {
 	defer c.mu.Unlock()
 	read := int(int32(r.ack - c.acked))
 	if read > len(c.unread) {
-		return fmt.Errorf("%w: it has read %d replies of %d", errFrame, read, len(c.unread))
+		return fmt.Errorf("%w: it has used %d replies of %d", errFrame, read, len(c.unread))
 	}
 	if read > 0 { // a frame of another thread may have been faster
 		clear(c.unread[:read]) // the collector may have their data
 		c.unread, c.acked = c.unread[read:], r.ack
+	}
+	if len(c.unread) > maxUnread {
+		return fmt.Errorf("%w: %d replies that it has not used", errFrame, len(c.unread))
 	}
 	if r.release == 0 {
 		return nil
@@ -556,8 +562,8 @@ func (c *session) sendUnsent() {
 	}
 }
 
-// end forgets a client. Its calls end. Items that it has not read are put back if it has said that it ends; else they are lost, and so are
-// the ones that it held.
+// end forgets a client. Its calls end. Items that it has not used are put back if it has said that it ends; else they are lost, and so are
+// the ones in regions that it held.
 func (c *session) end() {
 	c.mu.Lock()
 	c.gone = true // nothing is sent from now on
@@ -593,23 +599,36 @@ func (c *session) end() {
 	}
 }
 
-// forget ends a delivery that has perhaps not been read, and returns how many items of it are lost beside those in the client's regions.
+// forget ends a delivery that the client has perhaps not used, and returns how many items of it are lost.
 func (c *session) forget(d delivery) (lost int) {
 	if !c.orderly && !d.unsent {
 		for _, i := range d.items {
-			if i.Region == 0 {
-				lost++
-			}
+			c.unhold(i, 0) // it is counted here
 		}
-		return lost
+		return len(d.items)
 	}
+	back := make([]channel.Item, 0, len(d.items))
 	for _, i := range d.items {
-		if o := c.own[i.Region]; i.Region != 0 {
-			o.refs, o.items = o.refs-1, o.items-1
-			c.server.held.Add(-o.bytes)
-			c.set(i.Region, o)
+		if c.unhold(i, 1) {
+			back = append(back, i)
 		}
 	}
-	_ = c.server.memory.Restore(d.key, d.items...) // its key has been accepted
+	_ = c.server.memory.Restore(d.key, back...) // its key has been accepted
 	return 0
+}
+
+// unhold takes an item out of what the client holds in regions, with so many of its references. It reports false for one whose region
+// the client has given back: its data may be another item's by now.
+func (c *session) unhold(i channel.Item, refs int) bool {
+	if i.Region == 0 {
+		return true
+	}
+	o := c.own[i.Region]
+	if o.items == 0 {
+		return false
+	}
+	o.refs, o.items = o.refs-refs, o.items-1
+	c.server.held.Add(-o.bytes)
+	c.set(i.Region, o)
+	return true
 }

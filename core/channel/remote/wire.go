@@ -88,7 +88,7 @@ type request struct {
 	op      op
 	flags   flags
 	seq     uint32
-	ack     uint32 // how many replies with items it has read, of all
+	ack     uint32 // how many replies with items it has used, of all: one that it asks for the sake of another's items does not count that one
 	most    uint32
 	weight  float64
 	wait    int64 // nanoseconds; negative is no limit

@@ -34,6 +34,15 @@ func Head(s *control.StatusReply) string {
 	return b.String() + "\n"
 }
 
+// labels lists the labels of a host by their names.
+func labels(of map[string]string) string {
+	text := ""
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		text += fmt.Sprintf(", %s=%s", key, of[key])
+	}
+	return text
+}
+
 // State counts the env steps of a job, and names what is unusual: the cause of a stall comes last.
 func State(s *control.StatusReply) string {
 	var b strings.Builder
@@ -42,7 +51,8 @@ func State(s *control.StatusReply) string {
 	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
 	for _, h := range s.Hosts {
-		fmt.Fprintf(&b, "host %s: %s, %d cores, %s of memory, rlhost %s\n", h.Name, h.State, h.Cores, Short(float64(h.Memory))+"B", h.Version)
+		fmt.Fprintf(&b, "host %s: %s, %d slots, %d cores, %s of memory, rlhost %s%s\n",
+			h.Name, h.State, h.Slots, h.Cores, Short(float64(h.Memory))+"B", h.Version, labels(h.Labels))
 	}
 	if s.Processes > 0 {
 		fmt.Fprintf(&b, "environments: their processes have %s of memory\n", Short(float64(s.Processes))+"B")

@@ -12,6 +12,7 @@ import (
 // Roots of the names of what programs serve.
 const (
 	Runs     = "rlhost/runs/"     // Runs + NAME/NUMBER: a run's socket; below it its components with their kinds
+	Servers  = "rlhost/servers/"  // Servers + NAME: the socket of a server
 	Stores   = "rlhost/stores/"   // Stores + NAME: a store's socket
 	Channels = "rlhost/channels/" // Channels + NAME: a channel's socket
 )

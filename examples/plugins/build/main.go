@@ -3,6 +3,7 @@
 //	go run ./examples/plugins/build            all of them
 //	go run ./examples/plugins/build FOLDER…    the guests of some folders, such as cartpole-c
 //
+// and the module that computes exported policies, whose folder is ../../pipeline/export/interpreter.
 // It writes a record next to each committed module, of its compiler and sources; a test builds the module again and compares.
 package main
 
@@ -17,7 +18,7 @@ import (
 
 func main() {
 	folders, failed := os.Args[1:], false
-	for _, g := range plugins.Guests() {
+	for _, g := range append(plugins.Guests(), plugins.Interpreter()) {
 		if len(folders) > 0 && !slices.Contains(folders, g.Folder()) {
 			continue
 		}

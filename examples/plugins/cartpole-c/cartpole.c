@@ -316,6 +316,43 @@ static bool load_env(void *state, uint32_t i, const uint8_t *from)
     return true;
 }
 
+// The picture is Gymnasium's, at two fifths of its size, and the text is 60 columns wide; both show the track from -2.4 to 2.4.
+#define PICTURE_WIDTH 240
+#define PICTURE_HEIGHT 160
+#define TEXT_COLUMNS 60u
+#define TEXT_ROWS 13u
+
+static void draw(void *state, uint32_t i, rl_picture *p)
+{
+    const Group *g = &((const Cartpoles *)state)->group[i / LANES];
+    uint32_t lane = i % LANES;
+    float theta = g->theta[lane], square = theta * theta, x = PICTURE_WIDTH / 2.0f + g->x[lane] * (PICTURE_WIDTH / (2 * X_LIMIT));
+    rl_point axle = {x, 116}, tip = {x + 50 * SIN(theta, square), 116 - 50 * COS(square)};
+    rl_draw_rect(p, 0, 0, PICTURE_WIDTH, PICTURE_HEIGHT, 0xffffff);
+    rl_draw_rect(p, 0, 120, PICTURE_WIDTH, 1, 0x000000);
+    rl_draw_rect(p, x - 10, 114, 20, 12, 0x000000);
+    rl_draw_line(p, axle, tip, 4, 0xca9865);
+    rl_draw_disc(p, axle.x, axle.y, 2, 0x8184cb);
+}
+
+static uint32_t render(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap)
+{
+    const Group *g = &((const Cartpoles *)state)->group[i / LANES];
+    uint32_t lane = i % LANES;
+    float theta = g->theta[lane], square = theta * theta, x = TEXT_COLUMNS / 2.0f + g->x[lane] * (TEXT_COLUMNS / (2 * X_LIMIT));
+    char cells[TEXT_ROWS * TEXT_COLUMNS];
+    (void)mode;
+    __builtin_memset(cells, ' ', sizeof cells);
+    __builtin_memset(cells + (TEXT_ROWS - 1) * TEXT_COLUMNS, '-', TEXT_COLUMNS);
+    for (uint32_t row = 0; row + 2 < TEXT_ROWS; row++) { // a row is as high as two columns are wide
+        float up = 2.0f * (float)(TEXT_ROWS - 2 - row);
+        cells[row * TEXT_COLUMNS + (uint32_t)rl_draw_pixel(x - 0.5f + up * SIN(theta, square), TEXT_COLUMNS - 1)] = '|';
+    }
+    for (int32_t k = -3; k < 3; k++)
+        cells[(TEXT_ROWS - 2) * TEXT_COLUMNS + (uint32_t)rl_draw_pixel(x - 0.5f + (float)k, TEXT_COLUMNS - 1)] = '#';
+    return rl_put_board(cells, TEXT_ROWS, TEXT_COLUMNS, to, cap);
+}
+
 static const rl_argument arguments[] = {{"max_steps", "steps after which an episode is truncated", RL_ARG_INTEGER, "500", 1, INT32_MAX, 0, 0}};
 
 static bool describe(rl_config *config, rl_env *env)
@@ -332,6 +369,7 @@ static bool describe(rl_config *config, rl_env *env)
 
 #ifndef PARTS // a file that includes this one makes an environment of its own of its parts
 RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 4), .episode_limit = 500, RL_ARGUMENTS(arguments),
-              .caps = CAPS, .describe = describe, .create = create, .destroy = destroy, .reset = reset, .step = step,
+              .caps = CAPS, .picture_width = PICTURE_WIDTH, .picture_height = PICTURE_HEIGHT, .picture_fps = 50, .render = render, .draw = draw,
+              .describe = describe, .create = create, .destroy = destroy, .reset = reset, .step = step,
               .save_bytes = 20, .save = save, .load = load_env)
 #endif

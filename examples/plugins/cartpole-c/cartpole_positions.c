@@ -33,5 +33,6 @@ static void step_positions(void *state, uint32_t first, uint32_t count, const rl
 }
 
 RL_VECTOR_ENV(.name = "cartpole-positions@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 2), .episode_limit = 500, RL_ARGUMENTS(arguments),
+              .picture_width = PICTURE_WIDTH, .picture_height = PICTURE_HEIGHT, .picture_fps = 50, .render = render, .draw = draw,
               .describe = describe, .create = create, .destroy = destroy, .reset = reset_positions, .step = step_positions,
               .save_bytes = 20, .save = save, .load = load_env)

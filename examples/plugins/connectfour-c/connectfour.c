@@ -83,5 +83,38 @@ static void active(void *state, uint32_t i, uint8_t *acts)
     acts[1 - ((const Game *)state + i)->turn] = 0;
 }
 
+#define CELL 24 // pixels
+
+static void draw(void *state, uint32_t i, rl_picture *p)
+{
+    const Game *env = (const Game *)state + i;
+    rl_draw_rect(p, 0, 0, COLUMNS * CELL, ROWS * CELL, 0x1f4fbf);
+    for (int row = 0; row < ROWS; row++)
+        for (int c = 0; c < COLUMNS; c++) {
+            int cell = row * COLUMNS + c;
+            uint32_t colour = env->stones[0][cell] ? 0xe03a3a : env->stones[1][cell] ? 0xf2d13c : 0x0d1f4a;
+            rl_draw_disc(p, CELL * ((float)c + 0.5f), CELL * ((float)(ROWS - 1 - row) + 0.5f), CELL * 0.4f, colour);
+        }
+}
+
+// render shows the stones of the players as x and o, and who plays next below them.
+static uint32_t render(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap)
+{
+    const Game *env = (const Game *)state + i;
+    char cells[(ROWS + 2) * COLUMNS * 2];
+    (void)mode;
+    __builtin_memset(cells, ' ', sizeof cells);
+    for (int c = 0; c < COLUMNS; c++) {
+        for (int row = 0; row < ROWS; row++) {
+            int cell = row * COLUMNS + c;
+            cells[((ROWS - 1 - row) * COLUMNS + c) * 2] = env->stones[0][cell] ? 'x' : env->stones[1][cell] ? 'o' : '.';
+        }
+        cells[(ROWS * COLUMNS + c) * 2] = (char)('0' + c);
+    }
+    __builtin_memcpy(cells + (ROWS + 1) * COLUMNS * 2, env->turn ? "o plays" : "x plays", 7);
+    return rl_put_board(cells, ROWS + 2, COLUMNS * 2, to, cap);
+}
+
 RL_ENV(Game, setup, reset, step, .name = "connectfour@1", .action = RL_DISCRETE(COLUMNS), .obs = RL_BOX(RL_F32, 0, 1, 2, ROWS, COLUMNS),
-       .episode_limit = CELLS, .agents = 2, .mask = mask, .active = active)
+       .episode_limit = CELLS, .agents = 2, .picture_width = COLUMNS * CELL, .picture_height = ROWS * CELL, .mask = mask, .active = active,
+       .render = render, .draw = draw)

@@ -1,5 +1,5 @@
 // Lander, as lander-c: sines and cosines of rl_math.h.
-import { Env, F32, Result, Rng, View, box, discrete, environment } from "rlhost-env";
+import { Env, F32, Picture, Result, Rng, View, box, discrete, environment } from "rlhost-env";
 import { cos, sin } from "rlhost-env/math";
 export * from "rlhost-env/exports";
 
@@ -49,7 +49,16 @@ class Lander extends Env {
     out.terminated = down || lost;
     out.truncated = this.steps >= 300;
   }
+
+  draw(p: Picture): void {
+    p.rect(0, 0, 60, 40, 0x101820);
+    p.rect(22, 38, 16, 2, 0x808080);
+    p.disc(30 + <f32>this.x * 20, 36 - <f32>this.y * 16, 2.5, 0xffcc00);
+  }
+
+  render(): string { return `step ${this.steps} of 300`; }
 }
 
-const spec = environment<Lander>("lander@1").act(discrete(4)).see(box(F32, 0, 0, [6]));
+const spec = environment<Lander>("lander@1").act(discrete(4)).see(box(F32, 0, 0, [6])).picture(60, 40, 30);
 spec.limit = 300;
+spec.text = true;

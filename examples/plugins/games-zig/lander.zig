@@ -14,6 +14,7 @@ const Lander = extern struct {
     pub const action = rl.discrete(4);
     pub const obs = rl.box(f32, 0, 0, .{6});
     pub const limit = 300;
+    pub const picture = .{ .width = 60, .height = 40, .fps = 30 };
 
     pub fn init(_: rl.Config) rl.Error!Lander {
         return .{};
@@ -51,6 +52,12 @@ const Lander = extern struct {
         out.reward = if (down and soft) 1 else if (down or lost) -1 else if (move[0] != 0) -0.001 else 0;
         out.terminated = down or lost;
         out.truncated = env.steps >= 300;
+    }
+
+    pub fn draw(env: *const Lander, p: *rl.Picture) void {
+        p.rect(0, 0, 60, 40, 0x101820);
+        p.rect(22, 38, 16, 2, 0x808080);
+        p.disc(30 + @as(f32, @floatCast(env.x)) * 20, 36 - @as(f32, @floatCast(env.y)) * 16, 2.5, 0xffcc00);
     }
 };
 

@@ -58,4 +58,13 @@ static void step(Lander *env, rl_rng *rng, const int32_t *action, float *obs, rl
     out->truncated = env->steps >= 300;
 }
 
-RL_ENV(Lander, setup, reset, step, .name = "lander@1", .action = RL_DISCRETE(4), .obs = RL_BOX(RL_F32, 0, 0, 6), .episode_limit = 300)
+static void draw(void *state, uint32_t i, rl_picture *p)
+{
+    const Lander *env = (const Lander *)state + i;
+    rl_draw_rect(p, 0, 0, 60, 40, 0x101820);
+    rl_draw_rect(p, 22, 38, 16, 2, 0x808080);
+    rl_draw_disc(p, 30 + (float)env->x * 20, 36 - (float)env->y * 16, 2.5f, 0xffcc00);
+}
+
+RL_ENV(Lander, setup, reset, step, .name = "lander@1", .action = RL_DISCRETE(4), .obs = RL_BOX(RL_F32, 0, 0, 6), .episode_limit = 300,
+       .picture_width = 60, .picture_height = 40, .picture_fps = 30, .draw = draw)

@@ -4,6 +4,7 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"strconv"
 
 	"github.com/rlhost/rlhost/sdk"
 	"github.com/rlhost/rlhost/sdk/rlmath"
@@ -67,6 +68,17 @@ func (l *lander) Step(_ *sdk.Rand, action []int32, obs []float32) sdk.Result {
 	return r
 }
 
+// Draw draws the craft above its pad.
+func (l *lander) Draw(p *sdk.Picture) {
+	p.Rect(0, 0, 60, 40, 0x101820)
+	p.Rect(22, 38, 16, 2, 0x808080)
+	p.Disc(30+float32(l.X)*20, 36-float32(l.Y)*16, 2.5, 0xffcc00)
+}
+
+func (l *lander) String() string {
+	return "step " + strconv.Itoa(int(l.Steps)) + " of " + strconv.Itoa(maxSteps)
+}
+
 func (l *lander) AppendBinary(b []byte) ([]byte, error) {
 	return binary.Append(b, binary.LittleEndian, l)
 }
@@ -80,7 +92,8 @@ func (l *lander) UnmarshalBinary(b []byte) error {
 }
 
 func init() {
-	wasm.Serve(sdk.Spec{Name: "lander@1", Action: sdk.Discrete(4), Obs: sdk.Box(0, 0, 6), EpisodeLimit: maxSteps},
+	wasm.Serve(sdk.Spec{Name: "lander@1", Action: sdk.Discrete(4), Obs: sdk.Box(0, 0, 6), EpisodeLimit: maxSteps,
+		PictureWidth: 60, PictureHeight: 40, PictureFPS: 30},
 		func(*sdk.Config) (*lander, error) { return &lander{}, nil })
 }
 

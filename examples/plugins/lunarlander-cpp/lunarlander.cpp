@@ -15,6 +15,7 @@ constexpr double LEG_AWAY = 20 / SCALE, LEG_DOWN = 18 / SCALE, LEG_WIDTH = 2 / S
 constexpr float PUSH = 1000, LEG_TORQUE = 40; // the first push of the craft; the spring of a leg
 constexpr int CHUNKS = 11, WIND_PERIODS = 9999;
 constexpr uint32_t LIMIT = 1000; // steps
+constexpr int PICTURE_WIDTH = 300, PICTURE_HEIGHT = 200, TEXT_COLUMNS = 60, TEXT_ROWS = 20;
 
 static b2Vec2 vec(double x, double y) { return b2Vec2((float)x, (float)y); }
 
@@ -34,6 +35,7 @@ class Flight final : b2ContactListener {
     rl_rng rng;
     b2World world;
     b2Body *moon, *craft, *legs[2];
+    double ridge[CHUNKS]; // height of the moon at the ends of its pieces
     bool contact[2] = {}, crashed = false;
     double shaping = 0;
     int32_t wind = 0, torque = 0;
@@ -63,7 +65,7 @@ class Flight final : b2ContactListener {
 
     void make_moon()
     {
-        double height[CHUNKS + 1], smooth[CHUNKS];
+        double height[CHUNKS + 1], *smooth = ridge;
         for (double &y : height) y = rl_uniform(&rng, 0, (float)(HEIGHT / 2));
         std::fill_n(height + CHUNKS / 2 - 2, 5, PAD);
         for (int i = 0; i < CHUNKS; i++) smooth[i] = 0.33 * (height[i ? i - 1 : CHUNKS] + height[i] + height[i + 1]);
@@ -159,6 +161,28 @@ class Flight final : b2ContactListener {
         return cost;
     }
 
+    static rl_point seen(b2Vec2 at)
+    {
+        return {at.x * (float)(PICTURE_WIDTH / WIDTH), (float)PICTURE_HEIGHT - at.y * (float)(PICTURE_HEIGHT / HEIGHT)};
+    }
+
+    static void paint(rl_picture *p, const b2Body *body, uint32_t colour)
+    {
+        const b2PolygonShape *shape = static_cast<const b2PolygonShape *>(body->GetFixtureList()->GetShape());
+        rl_point outline[b2_maxPolygonVertices];
+        int n = shape->GetVertexCount();
+        for (int i = 0; i < n; i++) outline[i] = seen(body->GetWorldPoint(shape->GetVertex(i)));
+        rl_draw_polygon(p, outline, (uint32_t)n, colour);
+    }
+
+    static int text_row(double height) { return rl_draw_pixel((float)((1 - height / HEIGHT) * TEXT_ROWS - 0.5), TEXT_ROWS - 1); }
+
+    static void mark(std::string &lines, const b2Body *body, char as)
+    {
+        int column = rl_draw_pixel(body->GetPosition().x * (float)(TEXT_COLUMNS / WIDTH) - 0.5f, TEXT_COLUMNS - 1);
+        lines[(size_t)(text_row(body->GetPosition().y) * (TEXT_COLUMNS + 1) + column)] = as;
+    }
+
 public:
     Flight(uint64_t seed, const Options &with) : options(with), rng(rl_seed(seed)), world(vec(0, with.gravity))
     {
@@ -170,6 +194,45 @@ public:
             torque = (int32_t)rl_below(&rng, 2 * WIND_PERIODS) - WIND_PERIODS;
         }
         for (int i = 0; i < 2; i++) make_leg(i);
+    }
+
+    // draw paints what Gymnasium shows, at half its size, without the sparks of the engines.
+    void draw(rl_picture *p) const
+    {
+        constexpr float each = PICTURE_WIDTH / (CHUNKS - 1);
+        for (int i = 0; i + 1 < CHUNKS; i++) {
+            rl_point left = seen(vec(0, ridge[i])), right = seen(vec(0, ridge[i + 1]));
+            left.x = each * (float)i, right.x = left.x + each;
+            const rl_point sky[] = {{left.x, 0}, {right.x, 0}, right, left};
+            rl_draw_polygon(p, sky, 4, 0x10101c);
+            const rl_point moon[] = {left, right, {right.x, PICTURE_HEIGHT}, {left.x, PICTURE_HEIGHT}};
+            rl_draw_polygon(p, moon, 4, 0xe6e6e6);
+        }
+        for (int pole : {CHUNKS / 2 - 1, CHUNKS / 2 + 1}) {
+            rl_point foot = seen(vec(0, PAD));
+            foot.x = each * (float)pole;
+            rl_draw_line(p, foot, {foot.x, foot.y - 25}, 1, 0xffffff);
+            const rl_point flag[] = {{foot.x, foot.y - 25}, {foot.x, foot.y - 20}, {foot.x + 12, foot.y - 22}};
+            rl_draw_polygon(p, flag, 3, 0xcccc00);
+        }
+        for (const b2Body *leg : legs) paint(p, leg, 0x8066e6);
+        paint(p, craft, 0x8066e6);
+    }
+
+    // text shows the ground as #, the pad as =, the legs as the letter l and the middle of the craft as A.
+    std::string text() const
+    {
+        std::string lines(TEXT_ROWS * (TEXT_COLUMNS + 1), ' ');
+        for (int column = 0; column < TEXT_COLUMNS; column++) {
+            double at = (column + 0.5) * (CHUNKS - 1) / TEXT_COLUMNS, part = at - (int)at;
+            double height = ridge[(int)at] * (1 - part) + ridge[(int)at + 1] * part;
+            bool pad = at > CHUNKS / 2 - 1 && at < CHUNKS / 2 + 1;
+            for (int row = text_row(height); row < TEXT_ROWS; row++) lines[(size_t)(row * (TEXT_COLUMNS + 1) + column)] = pad ? '=' : '#';
+        }
+        for (int row = 0; row < TEXT_ROWS; row++) lines[(size_t)(row * (TEXT_COLUMNS + 1) + TEXT_COLUMNS)] = '\n';
+        for (const b2Body *leg : legs) mark(lines, leg, 'l');
+        mark(lines, craft, 'A');
+        return lines;
     }
 
     void step(Engines engines, float *obs, rl_result &out)
@@ -246,6 +309,13 @@ public:
         fly(options.continuous ? *(const Engines *)action : choices[*(const int32_t *)action], obs, out);
     }
 
+    void draw(rl_picture *picture) const
+    {
+        if (flight) flight->draw(picture);
+    }
+
+    std::string render() const { return flight ? flight->text() : ""; }
+
     std::vector<uint8_t> save() const
     {
         std::vector<uint8_t> bytes(sizeof seed + flown.size() * sizeof(Engines));
@@ -284,4 +354,4 @@ static const float least[] = {-2.5f, -2.5f, -10, -10, (float)(-2 * RL_PI), -10, 
 
 RL_CLASS(LunarLander, .name = "lunarlander@3", .action = RL_DISCRETE(4),
          .obs = {.dtype = RL_F32, .rank = 1, .shape = {8}, .lows = least, .highs = most}, RL_ARGUMENTS(arguments), .episode_limit = LIMIT,
-         .dt = (float)(1 / FPS))
+         .dt = (float)(1 / FPS), .picture_width = PICTURE_WIDTH, .picture_height = PICTURE_HEIGHT, .picture_fps = FPS)

@@ -119,6 +119,39 @@ static void step(Breakout *b, rl_rng *rng, const int32_t *action, uint8_t *obs, 
     look(b, obs);
 }
 
+#define CELL 16 // pixels
+
+static void square(rl_picture *p, int32_t row, int32_t column, uint32_t colour)
+{
+    rl_draw_rect(p, (float)(column * CELL), (float)(row * CELL), CELL - 1, CELL - 1, colour);
+}
+
+static void draw(void *state, uint32_t i, rl_picture *p)
+{
+    static const uint32_t bricks[WALL] = {0xc84848, 0xc6a03c, 0x48a048};
+    const Breakout *b = (const Breakout *)state + i;
+    for (int32_t row = 0; row < WALL; row++)
+        for (int32_t column = 0; column < SIDE; column++)
+            if (b->wall[row] >> column & 1) square(p, row + 1, column, bricks[row]);
+    square(p, SIDE - 1, b->paddle, 0x4848c8);
+    square(p, b->trail_row, b->trail_column, 0x606060);
+    square(p, b->row, b->column, 0xffffff);
+}
+
+static uint32_t render(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap)
+{
+    const Breakout *b = (const Breakout *)state + i;
+    char cells[CELLS];
+    (void)mode;
+    __builtin_memset(cells, '.', sizeof cells);
+    for (int32_t row = 0; row < WALL; row++)
+        for (int32_t column = 0; column < SIDE; column++)
+            if (b->wall[row] >> column & 1) cells[(row + 1) * SIDE + column] = '#';
+    cells[(SIDE - 1) * SIDE + b->paddle] = '=';
+    cells[b->row * SIDE + b->column] = 'o';
+    return rl_put_board(cells, SIDE, SIDE, to, cap);
+}
+
 static bool describe(rl_config *config, rl_env *env)
 {
     env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 1000);
@@ -127,4 +160,5 @@ static bool describe(rl_config *config, rl_env *env)
 
 RL_ENV(Breakout, setup, reset, step, .name = "minatar-breakout@1", .action = RL_DISCRETE(ACTIONS),
        .obs = {.dtype = RL_U8, .rank = 3, .shape = {SIDE, SIDE, PLANES}, .high = 1, .flags = RL_TENSOR_IMAGE_HWC, .scale = 1},
-       .episode_limit = 1000, .describe = describe)
+       .episode_limit = 1000, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 10, .describe = describe,
+       .render = render, .draw = draw)

@@ -107,6 +107,34 @@ static void step(Freeway *f, rl_rng *rng, const int32_t *action, uint8_t *obs, r
     look(f, obs);
 }
 
+#define CELL 16 // pixels
+
+static void square(rl_picture *p, int32_t row, int32_t column, uint32_t colour)
+{
+    rl_draw_rect(p, (float)(column * CELL), (float)(row * CELL), CELL - 1, CELL - 1, colour);
+}
+
+static void draw(void *state, uint32_t i, rl_picture *p)
+{
+    static const uint32_t by_speed[SPEEDS] = {0xff3030, 0xe06030, 0xc08040, 0x8080a0, 0x6060c0}; // the fastest first
+    const Freeway *f = (const Freeway *)state + i;
+    rl_draw_rect(p, 0, CELL, SIDE * CELL, LANES * CELL, 0x303030);
+    for (int32_t k = 0; k < LANES; k++) square(p, k + 1, f->lane[k].column, by_speed[f->lane[k].pause - 1]);
+    square(p, f->row, COLUMN, 0xf0e060);
+}
+
+// render shows cars as the way that they drive, and the chicken as @.
+static uint32_t render(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap)
+{
+    const Freeway *f = (const Freeway *)state + i;
+    char cells[CELLS];
+    (void)mode;
+    __builtin_memset(cells, '.', sizeof cells);
+    for (int32_t k = 0; k < LANES; k++) cells[(k + 1) * SIDE + f->lane[k].column] = f->lane[k].right > 0 ? '>' : '<';
+    cells[f->row * SIDE + COLUMN] = '@';
+    return rl_put_board(cells, SIDE, SIDE, to, cap);
+}
+
 static bool describe(rl_config *config, rl_env *env)
 {
     env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 2500);
@@ -115,4 +143,5 @@ static bool describe(rl_config *config, rl_env *env)
 
 RL_ENV(Freeway, setup, reset, step, .name = "minatar-freeway@1", .action = RL_DISCRETE(ACTIONS),
        .obs = {.dtype = RL_U8, .rank = 3, .shape = {SIDE, SIDE, PLANES}, .high = 1, .flags = RL_TENSOR_IMAGE_HWC, .scale = 1},
-       .episode_limit = 2500, .describe = describe)
+       .episode_limit = 2500, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 20, .describe = describe,
+       .render = render, .draw = draw)

@@ -21,7 +21,7 @@ import rlhost
 class Learner(rlhost.Learner):
     """Improves one policy by PPO in PyTorch."""
 
-    inputs = joint = boxes = agents = cores = True
+    inputs = joint = boxes = agents = cores = accumulates = warms = True
 
     def begin_learning(self, policy):
         import ppo  # and with it PyTorch, which takes seconds: not needed to check a pipeline

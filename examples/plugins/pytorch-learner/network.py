@@ -183,7 +183,7 @@ class Core(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, x, state, begins, there):
-        """Outputs [K, B, size] for K rows of each of B chunks, given the states [B, state] before the first ones. Gradients
+        """Outputs [K, B, size] for K rows of each of B chunks, and the states [B, state] after them, given those before. Gradients
         go back to there. Where an episode begins [K, B] the state is zero, and where no row is there [K, B] it stays."""
         outputs = []
         for row, begin, exists in zip(x, begins, there):
@@ -191,7 +191,7 @@ class Core(nn.Module):
             after = torch.cat(self.cell(row, state.split(self.size, 1)), 1) if self.lstm else self.cell(row, state)
             state = torch.where(exists[:, None], after, state)
             outputs.append(state[:, :self.size])
-        return torch.stack(outputs)
+        return torch.stack(outputs), state
 
 
 @dataclasses.dataclass
@@ -203,10 +203,11 @@ class Memory:
     begins: torch.Tensor  # [K, B], where an episode does
 
     def run(self, core, x, state):
-        """The outputs of a core for rows x, from its part of the state."""
+        """The outputs of a core for rows x, from its part of the state, and that part after the rows of each chunk."""
         grid = x.new_zeros(self.begins.numel(), x.shape[1]).index_copy(0, self.at, x)
         there = torch.zeros_like(self.begins).flatten().index_fill(0, self.at, True).view_as(self.begins)
-        return core(grid.view(*self.begins.shape, -1), state, self.begins, there).flatten(0, 1)[self.at]
+        outputs, state = core(grid.view(*self.begins.shape, -1), state, self.begins, there)
+        return outputs.flatten(0, 1)[self.at], state
 
 
 class Network(nn.Module):
@@ -236,15 +237,24 @@ class Network(nn.Module):
 
     def forward(self, x, memory=None):
         """The parameters of the distribution of actions [rows, ...] and values [rows]. A core needs the Memory of the rows."""
-        encoded, first = [], 0
+        encoded, _ = self._encode(x, memory)
+        actor, critic = encoded[0], encoded[-1]
+        return self.dist(actor), self.value(critic).squeeze(1)
+
+    def after(self, x, memory):
+        """The states [B, numbers] after rows x of B chunks."""
+        return torch.cat(self._encode(x, memory)[1], 1)
+
+    def _encode(self, x, memory):
+        encoded, states, first = [], [], 0
         for name, encoder in self.encoders.items():
             encoded.append(encoder(x))
             if self.cores:
                 core = self.cores[name]
-                encoded[-1] = memory.run(core, encoded[-1], memory.state[:, first:first + core.state])
+                encoded[-1], state = memory.run(core, encoded[-1], memory.state[:, first:first + core.state])
+                states.append(state)
                 first += core.state
-        actor, critic = encoded[0], encoded[-1]
-        return self.dist(actor), self.value(critic).squeeze(1)
+        return encoded, states
 
     def layers(self):
         """All layers by the host's names, in the order of its vector of parameters."""

@@ -33,6 +33,8 @@ class Dataset:
     chunk: int = 0  # rows of each chunk that a network with a core is learned in
     state: torch.Tensor | None = None  # [T/chunk, E, numbers] before the first row of every chunk
     begins: torch.Tensor | None = None  # [T, E], where an episode does, with a state of zeros
+    burn_in: int = 0  # first rows of each chunk that only warm its state up
+    warm: torch.Tensor | None = None  # [T/chunk, E, numbers] after the burn-in of every chunk
 
     @classmethod
     def of(cls, dataset, network, device="cpu"):
@@ -68,20 +70,35 @@ class Dataset:
         if self.discount is not None and not ((self.discount >= 0) & (self.discount <= 1))[valid].all():
             raise ValueError("discount: want 0 to 1")
 
+    def learned(self):
+        """The valid rows that have a loss [T, E]: they are no burn-in."""
+        if not self.burn_in:
+            return self.valid
+        steps = torch.arange(len(self.valid), device=self.valid.device)[:, None]
+        return self.valid & (steps % self.chunk >= self.burn_in)
+
     def units(self):
-        """What is shuffled, by number: the rows that belong to an episode, or the chunks that have such rows."""
-        valid = self.valid.view(-1, self.chunk, self.valid.shape[1]).any(1) if self.chunk else self.valid
-        return numpy.flatnonzero(valid.flatten().cpu().numpy()).astype(numpy.uint32)
+        """What is shuffled, by number: the rows that have a loss, or the chunks that have such rows."""
+        learned = self.learned()
+        if self.chunk:
+            learned = learned.view(-1, self.chunk, learned.shape[1]).any(1)
+        return numpy.flatnonzero(learned.flatten().cpu().numpy()).astype(numpy.uint32)
 
     def rows(self, units):
-        """The rows of units that belong to an episode, and their Memory where the units are chunks."""
+        """The rows of units that have a loss, and their Memory where the units are chunks."""
         if not self.chunk:
             return units, None
+        return self.part(self.burn_in, self.chunk, self.warm if self.burn_in else self.state, units)
+
+    def part(self, lo, hi, state, chunks=None):
+        """The valid rows lo to hi of chunks, of all where none are named, and their Memory with the state before row lo."""
+        if chunks is None:
+            chunks = torch.arange(self.state[:, :, 0].numel(), device=self.valid.device)
         envs = self.valid.shape[1]
-        first, env = units // envs, units % envs
-        rows = (first * self.chunk + torch.arange(self.chunk, device=first.device)[:, None]) * envs + env
+        first, env = chunks // envs, chunks % envs
+        rows = (first * self.chunk + torch.arange(lo, hi, device=first.device)[:, None]) * envs + env
         at = self.valid.flatten()[rows.flatten()].nonzero().squeeze(1)
-        return rows.flatten()[at], Memory(at, self.state[first, env], self.begins.flatten()[rows])
+        return rows.flatten()[at], Memory(at, state[first, env], self.begins.flatten()[rows])
 
 
 def targets(d, c, new_log_prob=None):
@@ -151,21 +168,27 @@ class Following:
 
 def log_probs(network, d, obs):
     """The log-probability of every row's action under the network, 0 in rows that belong to no episode."""
-    rows, memory = d.rows(torch.from_numpy(d.units().astype(numpy.int64)).to(obs.device))
+    rows, memory = d.part(0, d.chunk, d.state) if d.chunk else (d.valid.flatten().nonzero().squeeze(1), None)
     every = torch.zeros(len(obs), device=obs.device)
     with torch.no_grad():
         every[rows] = network.dist.log_prob(network(obs[rows], memory)[0], d.mask[rows], d.action[rows])[0]
     return every
 
 
+def warm(network, d, obs, rows):
+    """Has the network run the first rows of each chunk, from the stored states."""
+    d.burn_in = rows
+    at, memory = d.part(0, rows, d.state)
+    with torch.no_grad():
+        d.warm = network.after(obs[at], memory).view_as(d.state)
+
+
 def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantage, target):
-    """The loss over a minibatch (Schulman et al. 2017), and what is reported of it."""
+    """The mean loss over the rows of a minibatch (Schulman et al. 2017), and what is reported of it."""
     params, v = network(obs, memory)
     new_log_prob, entropy = network.dist.log_prob(params, mask, action)
     log_ratio = new_log_prob - log_prob
     ratio = log_ratio.exp()
-    if c.normalize_advantage and len(advantage) > 1:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     policy = -torch.min(ratio * advantage, ratio.clamp(1 - rates.clip, 1 + rates.clip) * advantage).mean()
     error = (v - target) ** 2
     if c.value_clip > 0:
@@ -182,6 +205,24 @@ def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantag
     return total, told
 
 
+def step_of(network, d, c, rates, obs, units, size, columns):
+    """Leaves the gradient of an optimiser step: of the mean loss of all rows of its units, with advantages normalised over all of
+    them, in the memory of size units at a time. Returns what is reported of them together."""
+    parts = [d.rows(part) for part in minibatches(units, size)]
+    count, log_prob, value, advantage, returns = sum(len(rows) for rows, _ in parts), *columns
+    gain = advantage[torch.cat([rows for rows, _ in parts])]
+    if c.normalize_advantage and count > 1:
+        gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+    told = torch.zeros(7, device=obs.device)
+    for (rows, memory), a in zip(parts, gain.split([len(rows) for rows, _ in parts])):
+        total, part = loss(network, c, rates, obs[rows], memory, d.mask[rows], d.action[rows], log_prob[rows], value[rows], a, returns[rows])
+        share = len(rows) / count
+        (total * share).backward()
+        told[:6] += part[:6] * share
+        told[6] = torch.maximum(told[6], part[6])
+    return told
+
+
 def clip(network, c):
     """Clips the gradient, all of it by its norm or actor and critic each by its own. Returns the three norms before."""
     actor, critic = network.parts()
@@ -196,7 +237,7 @@ def clip(network, c):
 
 @dataclasses.dataclass
 class Report:
-    """Means over the minibatches of one update, under CleanRL's names, in the order in which the host wants them."""
+    """Means over the optimiser steps of one update, under CleanRL's names, in the order in which the host wants them."""
 
     policy_loss: float = 0.0
     value_loss: float = 0.0
@@ -223,8 +264,11 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     if normalise is not None:
         obs = obs.index_copy(1, running, ((obs[:, running] - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP))
     log_prob, value = d.log_prob.flatten(), d.value[:-1].flatten()
-    units, size = d.units(), c.minibatch // d.chunk if d.chunk else c.minibatch
-    r = Report(valid_rows=int(d.valid.sum()))
+    if c.burn_in_rows:
+        warm(network, d, obs, c.burn_in_rows)
+    units, size = d.units(), c.minibatch // (d.chunk - d.burn_in) if d.chunk else c.minibatch
+    learned = d.learned().flatten()
+    r = Report(valid_rows=int(learned.sum()))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
     if following:
@@ -238,13 +282,11 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
             raw, returns = returns, unit.normal(returns)
         if epoch == 0:
             first = raw
-            r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
+            r.explained_variance = explained_variance(returns[learned], value[learned])
         order = torch.from_numpy((shuffled(seed, index, epoch, units) if c.shuffle else units).astype(numpy.int64)).to(obs.device)
-        for rows, memory in map(d.rows, minibatches(order, size)):
-            total, told = loss(network, c, rates, obs[rows], memory, d.mask[rows], d.action[rows],
-                               log_prob[rows], value[rows], advantage[rows], returns[rows])
+        for step in minibatches(order, size * c.accumulate):
             optimizer.zero_grad(set_to_none=True)
-            total.backward()
+            told = step_of(network, d, c, rates, obs, step, size, (log_prob, value, advantage, returns))
             norms += clip(network, c)
             if following:
                 optimizer.param_groups[0]["lr"] = following.next(float(told[3]))
@@ -259,7 +301,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
             continue
         break
     if returns_seen:
-        returns_seen.add(first[d.valid.flatten()], network)
+        returns_seen.add(first[learned], network)
     steps = max(1.0, r.optimizer_steps)
     r.policy_loss, r.value_loss, r.entropy, r.approx_kl, r.old_approx_kl, r.clipfrac = (sums[:6] / steps).tolist()
     r.grad_norm, r.actor_grad_norm, r.critic_grad_norm = (norms / steps).tolist()

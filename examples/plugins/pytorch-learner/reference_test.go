@@ -219,6 +219,33 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs = 32, 3
 			return learnedInTurns(t, n, c, policytest.Options{Steps: 12, Envs: 4, Blocks: 2, Masked: true, SoA: true, InvalidEvery: 7, Seed: 20})
 		},
+		"accumulated": func(t *testing.T) component.State {
+			c := ppo.Defaults()
+			c.Minibatch, c.Accumulate, c.Epochs, c.SeparateGradNorms = 7, 3, 3, true
+			return learned(t, net, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 22})
+		},
+		"accumulated_lstm": func(t *testing.T) component.State {
+			n := net
+			n.Core = &policy.Core{Kind: policy.CoreLSTM, Size: 5}
+			c := ppo.Defaults()
+			c.Minibatch, c.Accumulate, c.Epochs, c.VTrace, c.AdaptiveKL = 9, 2, 3, true, 0.02
+			return learned(t, n, c, policytest.Options{Steps: 12, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 5, Seed: 23})
+		},
+		"warmed": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
+			c := ppo.Defaults()
+			c.Minibatch, c.BurnInRows, c.Epochs, c.NormalizeReturns = 13, 1, 3, true
+			c.VTrace, c.VTraceRecompute = true, ppo.RecomputeEpoch
+			return learned(t, n, c, policytest.Options{Steps: 12, Envs: 3, Blocks: 2, InvalidEvery: 5, Seed: 24})
+		},
+		"warmed_lstm": func(t *testing.T) component.State {
+			n := net
+			n.Core = &policy.Core{Kind: policy.CoreLSTM, Size: 5}
+			c := ppo.Defaults()
+			c.Minibatch, c.Accumulate, c.BurnInRows, c.Epochs = 12, 2, 3, 3
+			return learnedInTurns(t, n, c, policytest.Options{Steps: 12, Envs: 4, Blocks: 2, Masked: true, SoA: true, InvalidEvery: 7, Seed: 25})
+		},
 		"several_gru": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
@@ -274,7 +301,10 @@ func learn(t *testing.T, mlp *policy.MLP, c ppo.Config, d *policy.Dataset, n pol
 	state.Tensors["before"] = component.Tensor{Shape: []int{len(params)}, Data: params}
 	learner := policytest.NewReference(n, params, c)
 	for range r.Updates {
-		var err error
+		err := learner.Warm(d, c.BurnInRows)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if r.Stats, err = learner.Update(d, r.Rates); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ from rlhost.layout import Box, Discrete, Input, PolicyLayout  # noqa: E402
 from rlhost.learning import Dataset  # noqa: E402
 
 CASES = ("separate", "shared", "vtrace", "returns", "box", "bounded", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
-         "multibinary", "several", "several_gru", "inputs", "turns", "turns_lstm")
+         "multibinary", "several", "several_gru", "inputs", "turns", "turns_lstm", "accumulated", "accumulated_lstm", "warmed", "warmed_lstm")
 
 
 def case(name):
@@ -72,7 +72,8 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"], vtrace_recompute=c["VTraceRecompute"], shuffle=c.get("Shuffle", True), bounds_loss_coef=c.get("BoundsLossCoef", 0.0))
+    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"], vtrace_recompute=c["VTraceRecompute"], shuffle=c.get("Shuffle", True), bounds_loss_coef=c.get("BoundsLossCoef", 0.0),
+                 accumulate=c.get("Accumulate", 1), burn_in_rows=c.get("BurnInRows", 0))
     return types.SimpleNamespace(**snake)
 
 
@@ -275,7 +276,8 @@ class PluginTest(unittest.TestCase):
         answer = host.configure("learner", {
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
             "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
-            "adaptive_kl": c["AdaptiveKL"], "separate_grad_norms": c["SeparateGradNorms"], "vtrace": c["VTrace"], "vtrace_recompute": c["VTraceRecompute"], **keys},
+            "adaptive_kl": c["AdaptiveKL"], "separate_grad_norms": c["SeparateGradNorms"], "vtrace": c["VTrace"], "vtrace_recompute": c["VTraceRecompute"],
+            "accumulate": c.get("Accumulate", 1), "burn_in_rows": c.get("BurnInRows", 0), **keys},
             run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": saved.meta["schema"]["spec"]},
             policies={"main": {"env": "env", "table": saved.meta["table"]}})
         self.assertEqual(answer["errors"], [])
@@ -339,6 +341,11 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(kept.tensors["critic.core.weight_hh"].shape, (5, 20))
         self.assertEqual(kept.meta["network"]["chunk"], 4)
 
+    def test_burn_in_and_accumulation_are_learned_too(self):
+        saved = case("warmed_lstm")
+        kept = self.learns(saved)
+        self.assertEqual(kept.meta["optimizer_steps"], 10 + 2 * saved.meta["stats"]["OptimizerSteps"])
+
     def test_agents_in_turns_are_learned_too(self):
         kept = self.learns(case("turns_lstm"))
         self.assertEqual(kept.meta["network"]["chunk"], 8)
@@ -395,7 +402,9 @@ class PluginTest(unittest.TestCase):
             host.send(rlhost.Message(slot=BOUNDARY_OVER))
         self.assertEqual(head, (7, len(saved.tensors["before"]), 0))
         numpy.testing.assert_allclose(vector, saved.tensors["after"], atol=2e-5)
-        self.assertEqual((told["policy_version"], told["global_step"]), (7, 100 + 2 * told["losses/valid_rows"]))
+        valid = sum(int(block["valid"].sum()) for block in trajectories(saved))
+        self.assertEqual((told["policy_version"], told["global_step"]), (7, 100 + 2 * valid))
+        self.assertEqual(told["losses/valid_rows"], saved.meta["stats"]["ValidRows"])
         self.assertAlmostEqual(told["losses/value_loss"], saved.meta["stats"]["ValueLoss"], delta=1e-4)
         _, [fd] = host.frame("state")
         _, [fd] = host.frame("state")

@@ -23,6 +23,9 @@ type Tolerance struct {
 	Allocates bool
 	// Without names what the backend leaves out, by the network's name in Cases: it must refuse these.
 	Without []string
+	// Brief names the networks, likewise, for which the tests of the algorithm alone are left out, since they take minutes: it is the same
+	// for all networks.
+	Brief []string
 }
 
 // Float32 is the tolerance of a backend that computes in float32.
@@ -64,17 +67,11 @@ func (s *suite) run(t *testing.T) {
 	t.Run("strange numbers give legal actions", s.strangeNumbers)
 	t.Run("gradient equals the reference and finite differences", s.gradient)
 	t.Run("updates equal the reference", s.updates)
-	t.Run("S18 returns are normalised and S23 the learning rate follows the divergence", s.returns)
-	t.Run("S18 actor and critic are clipped apart", s.clippedApart)
-	t.Run("V-trace equals the reference", s.vtrace)
 	t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
 	t.Run("invalid rows enter nothing", s.invalidRows)
-	t.Run("a step on several minibatches is that on one", s.accumulates)
-	t.Run("parts of blocks are learned from like blocks without the other rows", s.parts)
+	t.Run("padding enters nothing", s.padding)
 	t.Run("S19 gradients go back to the first row of a chunk", func(t *testing.T) { chunks(t, s) })
 	t.Run("burn-in brings states up to date, and is not learned from", s.burnsIn)
-	t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
-	t.Run("target_kl ends the epochs", s.targetKL)
 	t.Run("updates repeat in every bit", s.repeats)
 	t.Run("state continues in every bit", s.continues)
 	t.Run("targets that are not finite are errors that name the row", s.badTargets)
@@ -82,12 +79,26 @@ func (s *suite) run(t *testing.T) {
 	t.Run("numbers that are not finite do not reach parameters", s.notFinite)
 	t.Run("what does not fit is refused", s.wrongSizes)
 	t.Run("S32 words that are not known are refused", s.unknownWords)
+	if !slices.Contains(s.tol.Brief, s.shape.name) {
+		s.algorithm(t)
+	}
 	if !s.tol.Allocates {
 		t.Run("acting and updating do not allocate", s.memory)
 	}
 	if s.shape.name == cases()[0].name {
 		t.Run("large batches act like small ones", s.largeBatches)
 	}
+}
+
+// algorithm tests what is the same for all networks.
+func (s *suite) algorithm(t *testing.T) {
+	t.Run("S18 returns are normalised and S23 the learning rate follows the divergence", s.returns)
+	t.Run("S18 actor and critic are clipped apart", s.clippedApart)
+	t.Run("V-trace equals the reference", s.vtrace)
+	t.Run("a step on several minibatches is that on one", s.accumulates)
+	t.Run("parts of blocks are learned from like blocks without the other rows", s.parts)
+	t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
+	t.Run("target_kl ends the epochs", s.targetKL)
 }
 
 type suite struct {

@@ -75,15 +75,18 @@ func (s *suite) warmsAsReferred(t *testing.T, c ppo.Config) {
 	t.Helper()
 	d, params := s.stale(t)
 	n := &s.shape.net
-	want := s.warmed(d, params, c.BurnInRows)
 	l, r := s.learner(t, params, c), NewReference(*n, params, c)
+	if err := r.Warm(d, c.BurnInRows); err != nil {
+		t.Fatal(err)
+	}
+	want := d.Warm
 	got, err := l.Update(d, rates)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, x := range d.Warm {
-		if w := want[i]; !math.IsNaN(w) && !(math.Abs(float64(x)-w) <= s.tol.Output) {
-			t.Fatalf("%d rows of burn-in: element %d of the states is %v, want %v", c.BurnInRows, i, x, w)
+		if !(math.Abs(float64(x-want[i])) <= s.tol.Output) {
+			t.Fatalf("%d rows of burn-in: element %d of the states is %v, want %v", c.BurnInRows, i, x, want[i])
 		}
 	}
 	told, err := r.Update(d, rates) // from the states that the backend has left
@@ -108,12 +111,12 @@ func (s *suite) warmsAsReferred(t *testing.T, c ppo.Config) {
 	}
 }
 
-// warmed returns the reference's states after burn-in, NaN where an episode does not run on behind it.
-func (s *suite) warmed(d *policy.Dataset, params []float32, rows int) []float64 {
-	n := &s.shape.net
-	r := NewReference(*n, params, s.config())
-	if err := d.Check(n); err != nil {
-		panic(err)
+// Warm leaves the states after so many rows of burn-in of each chunk in a dataset, as the graph makes them.
+func (r *Reference) Warm(d *policy.Dataset, rows int) error {
+	n := &r.Graph.Network
+	d.BurnInRows, d.Warm = 0, nil
+	if err := d.Check(n); err != nil || rows == 0 {
+		return err
 	}
 	order := d.Chunked(n, nil)
 	obs := make([]float32, len(order)*n.Obs())
@@ -121,20 +124,15 @@ func (s *suite) warmed(d *policy.Dataset, params []float32, rows int) []float64 
 	r.follow(d, order)
 	r.Graph.Forward(obs, len(order))
 	elems := n.State()
-	want := make([]float64, d.Chunks(n)*elems)
-	for i := range want {
-		want[i] = math.NaN()
-	}
-	for i, row := range order {
-		t, e := int(row)/d.Envs(), int(row)%d.Envs()
-		if t%n.Chunk != rows-1 || d.Blocks[e/d.BlockEnvs()].Ages(t + 1)[e%d.BlockEnvs()] == 0 {
-			continue
-		}
-		for k := range elems {
-			want[int(d.ChunkOf(n, row))*elems+k] = float64(r.Graph.StateOut[i*elems+k])
+	warm := make([]float32, d.Chunks(n)*elems)
+	d.Stored(n, warm)
+	for i, row := range order { // in order of time within a chunk
+		if int(row)/d.Envs()%n.Chunk < rows {
+			copy(warm[int(d.ChunkOf(n, row))*elems:], r.Graph.StateOut[i*elems:(i+1)*elems])
 		}
 	}
-	return want
+	d.BurnInRows, d.Warm = rows, warm
+	return nil
 }
 
 // burnsInAsOthersStore: with the parameters that acted, a chunk of two rows of which the first is burn-in is learned from like the second

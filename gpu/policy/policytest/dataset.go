@@ -61,7 +61,7 @@ func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 		return d
 	}
 	s := hostabi.EnvSpec{Name: "random@1", ABI: hostabi.EnvABI, Caps: hostabi.CapStrides,
-		Autoreset: hostabi.SameStep, Tensors: []hostabi.Tensor{
+		Autoreset: hostabi.Disabled, Tensors: []hostabi.Tensor{
 			tensor(hostabi.RoleAction, hostabi.I32, 1, actions),
 			tensor(hostabi.RoleObservation, hostabi.F32, obs, 0),
 			tensor(hostabi.RoleReward, hostabi.F32, 1, 0),

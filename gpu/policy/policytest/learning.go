@@ -125,29 +125,8 @@ func (s *suite) invalidRows(t *testing.T) {
 		state, stats := s.update(t, params, c, d, 1)
 		want, told = append(want, state), append(told, stats)
 	}
-	invalid := 0
 	b := d.Blocks[0]
-	for i, valid := range b.Bytes(trajectory.Valid) {
-		if valid != 0 {
-			continue
-		}
-		invalid++
-		nan := float32(math.NaN())
-		s.poison(b, i)
-		b.Float32(trajectory.Reward)[i], b.Float32(trajectory.LogProb)[i] = nan, nan
-		b.Float32(trajectory.Bootstrap)[i] = nan
-		b.Bytes(trajectory.Terminated)[i], b.Bytes(trajectory.Truncated)[i] = 255, 255
-		for _, m := range b.Rows(nil, trajectory.Obs, i/d.BlockEnvs()) {
-			for j := range m.Elems {
-				copy(m.Data[i%d.BlockEnvs()*m.StrideRow+j*m.StrideElem:][:m.DType.Bytes()], notANumber)
-			}
-		}
-		if l, ok := b.Schema.Layout(trajectory.Mask); ok {
-			for a := range l.Elems {
-				b.Bytes(trajectory.Mask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem] = 0
-			}
-		}
-	}
+	invalid := s.poisonInvalid(b)
 	if invalid == 0 {
 		t.Fatal("the dataset has no invalid rows")
 	}
@@ -161,6 +140,66 @@ func (s *suite) invalidRows(t *testing.T) {
 	if stats.OptimizerSteps != 0 || none.AdamSteps != 0 || stats.ValidRows != 0 {
 		t.Errorf("a dataset without valid rows made %v optimiser steps", stats.OptimizerSteps)
 	}
+}
+
+// padding behind the end of an environment's episode enters nothing, values included, where it is whole chunks too.
+func (s *suite) padding(t *testing.T) {
+	d, params := s.stale(t)
+	b, width := d.Blocks[0], d.BlockEnvs()
+	flags, ended := b.Bytes(trajectory.Valid), b.Bytes(trajectory.Terminated)
+	lasts := make([]int, width)
+	for e := range width {
+		last := -1
+		for row := range d.Steps() {
+			switch i := row*width + e; {
+			case row > (3*e)%d.Steps():
+				flags[i] = 0
+			case flags[i] != 0:
+				last = i
+			}
+		}
+		if lasts[e] = last; last >= 0 {
+			ended[last], b.Bytes(trajectory.Truncated)[last] = 1, 0
+		}
+	}
+	c := s.config()
+	want, told := s.update(t, params, c, d, 1)
+	s.poisonInvalid(b)
+	for i := range flags {
+		if i > lasts[i%width] {
+			b.Float32(trajectory.Value)[i] = float32(math.NaN())
+		}
+	}
+	if got, stats := s.update(t, params, c, d, 1); !sameBits(got, want) || stats != told {
+		t.Error("what is in the padding changes the result")
+	}
+}
+
+// poisonInvalid spoils the rows of a block that are not valid, except for their values, and returns their number.
+func (s *suite) poisonInvalid(b trajectory.Trajectory) (invalid int) {
+	width := b.Schema.Rows()
+	for i, valid := range b.Bytes(trajectory.Valid) {
+		if valid != 0 {
+			continue
+		}
+		invalid++
+		nan := float32(math.NaN())
+		s.poison(b, i)
+		b.Float32(trajectory.Reward)[i], b.Float32(trajectory.LogProb)[i] = nan, nan
+		b.Float32(trajectory.Bootstrap)[i] = nan
+		b.Bytes(trajectory.Terminated)[i], b.Bytes(trajectory.Truncated)[i] = 255, 255
+		for _, m := range b.Rows(nil, trajectory.Obs, i/width) {
+			for j := range m.Elems {
+				copy(m.Data[i%width*m.StrideRow+j*m.StrideElem:][:m.DType.Bytes()], notANumber)
+			}
+		}
+		if l, ok := b.Schema.Layout(trajectory.Mask); ok {
+			for a := range l.Elems {
+				b.Bytes(trajectory.Mask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem] = 0
+			}
+		}
+	}
+	return invalid
 }
 
 // poison spoils the actions of a row.

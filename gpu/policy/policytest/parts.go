@@ -15,8 +15,9 @@ func (s *suite) parts(t *testing.T) {
 	alone.Envs = 1
 	acting, params := s.params(2), s.params(1)
 	d, want := Acted(t, s, acting, cut), Acted(t, s, acting, alone)
-	d.Parts = []trajectory.Part{{First: 2, Envs: s.shape.envs - 2, Number: 1}, {Envs: s.shape.envs - 1}}
-	want.Blocks = append(want.Blocks[2:s.shape.envs:s.shape.envs], want.Blocks[s.shape.envs:2*s.shape.envs-1]...)
+	n := s.shape.envs / 2
+	d.Parts = []trajectory.Part{{First: s.shape.envs - n, Envs: n, Number: 1}, {Envs: n - 1}}
+	want.Blocks = want.Blocks[s.shape.envs-n : s.shape.envs+n-1]
 	for _, c := range s.variants() {
 		got, stats := s.update(t, params, c, d, 2)
 		state, wantStats := s.update(t, params, c, want, 2)

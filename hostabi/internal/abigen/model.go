@@ -92,7 +92,7 @@ func envABI() abi {
 // componentABI is the part of the ABI that only components and their hosts share.
 func componentABI() abi {
 	return abi{
-		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go", "tensor.go"},
+		files: []string{"component_record.go", "answer.go", "component.go"}, besides: []string{"env.go", "tensor.go"},
 		records: []reflect.Type{
 			reflect.TypeFor[hostabi.ComponentSpec](),
 			reflect.TypeFor[hostabi.PortDesc](),
@@ -102,6 +102,7 @@ func componentABI() abi {
 			reflect.TypeFor[hostabi.Identity](),
 			reflect.TypeFor[hostabi.RequestDesc](),
 			reflect.TypeFor[hostabi.RequestCall](),
+			reflect.TypeFor[hostabi.AnswerCall](),
 		},
 		exports: hostabi.ComponentExports(), imports: hostabi.ComponentImports(), module: hostabi.ImportComponent,
 	}

@@ -61,7 +61,7 @@ func constantTypeRust(typ string) string {
 	case "Caps", "Features":
 		return "u64"
 	case "Autoreset", "TensorFlags", "SpecFlags", "RenderMode", "ArgType", "ArgFlags",
-		"ComponentFlags", "PortFlags", "ColumnFlags", "MetricKind", "StopReason":
+		"ComponentFlags", "PortFlags", "ColumnFlags", "MetricKind", "StopReason", "AnswerFault":
 		return "u32"
 	case "Status", "Outcome":
 		return "i32"

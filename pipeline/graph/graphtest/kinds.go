@@ -22,7 +22,8 @@ type standard struct {
 	config   any
 	check    func() error
 	flow     func() component.Flow
-	burnIn   *int // of a learner
+	burnIn   *int  // of a learner
+	whole    *bool // of a rollout
 }
 
 func (s *standard) Manifest() component.Manifest { return s.manifest }
@@ -40,6 +41,8 @@ func (s *standard) Flow() component.Flow {
 	}
 	return s.flow()
 }
+
+func (s *standard) WholeEpisodes() bool { return s.whole != nil && *s.whole }
 
 func (s *standard) BurnInRows() int {
 	if s.burnIn == nil {
@@ -63,6 +66,7 @@ func newRollout() component.Component {
 		Envs          int                `toml:"envs"`
 		Splits        int                `toml:"splits"`
 		Horizon       int                `toml:"horizon"`
+		WholeEpisodes bool               `toml:"whole_episodes"`
 		Blocks        int                `toml:"blocks"`
 		MaxRestarts   int                `toml:"max_restarts"`
 		RestartWindow time.Duration      `toml:"restart_window"`
@@ -100,6 +104,7 @@ func newRollout() component.Component {
 		return component.Flow{Splits: cfg.Splits, Blocks: cfg.Splits * cfg.Blocks,
 			BlockRows: cfg.Horizon * cfg.Envs / cfg.Splits, Envs: cfg.Envs, Policies: cfg.Policies, Opponents: cfg.Opponents}
 	}
+	s.whole = &cfg.WholeEpisodes
 	return s
 }
 
@@ -344,11 +349,26 @@ func loadStandard(m graph.ModuleTable, _ string) graph.Maker {
 	}
 }
 
+// saying is the maker of a kind whose ports say their schemas, as a plugin does that is built with an SDK.
+func saying(kind func() component.Component) graph.Maker {
+	return func() (component.Component, error) {
+		made := kind().(*standard)
+		for _, ports := range [][]component.Port{made.manifest.Signals, made.manifest.Slots} {
+			for i := range ports {
+				ports[i].Schema = ports[i].Agreed()
+			}
+		}
+		return struct{ component.Component }{made}, nil // a process cannot be asked for more
+	}
+}
+
 // askStandard is Parts.Plugin of programs that need not exist.
 func askStandard(p graph.PluginTable, _ string) (map[string]graph.Maker, error) {
 	switch p.Path {
 	case "":
-		return map[string]graph.Maker{"inference": graph.BuiltinMaker(newInference), "learner": graph.BuiltinMaker(newLearner)}, nil
+		return map[string]graph.Maker{"inference": saying(newInference), "learner": saying(newLearner)}, nil
+	case "./unsaid":
+		return map[string]graph.Maker{"learner": graph.BuiltinMaker(newLearner)}, nil
 	case "./shaper":
 		return map[string]graph.Maker{"shaper": graph.BuiltinMaker(newShaper)}, nil
 	case "./zoo":

@@ -24,6 +24,9 @@ func (s *Store) Stat(id uint32) (wire.Stat, error) {
 	if o.first >= 0 {
 		t.Oldest, t.Newest = o.entries[o.first].index, o.entries[o.last].index
 	}
+	for _, l := range o.locks {
+		t.Waiting += l.waiting.length
+	}
 	for i := range o.entries {
 		switch o.entries[i].state {
 		case stateWrite:

@@ -81,13 +81,14 @@ func (x *proxy) Configure(decode func(into any) error) error {
 
 // Start starts the process for good. It blocks until the component in it has started.
 func (x *proxy) Start(h *component.Host) error {
-	x.shared.h, x.shared.meters = h, newMeters(h.Stats, h.Name)
+	x.shared.h, x.shared.meters, x.shared.spans = h, newMeters(h.Stats, h.Name), newSpans(h)
 	for i := range x.shared.manifest.Signals {
 		x.shared.signals = append(x.shared.signals, h.Signal(x.shared.manifest.Signals[i].Name))
 		x.shared.carry = append(x.shared.carry, component.PayloadOf(x.shared.manifest.Signals[i].Payload))
 	}
 	x.shared.slots = make([]slot, len(x.shared.manifest.Slots))
 	for i, p := range x.shared.manifest.Slots {
+		x.shared.slots[i].carries = component.PayloadOf(p.Payload)
 		x.shared.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
 	}
 	for i := range x.shared.manifest.Requests {

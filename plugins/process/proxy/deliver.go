@@ -30,6 +30,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 	if x.carry[port].Publishes && m.PolicyVersion > x.published.Load() {
 		x.published.Store(m.PolicyVersion) // one goroutine at a time delivers
 	}
+	x.spans.emits(&x.carry[port], m)
 	switch err := x.signals[port].Emit(*m); {
 	case errors.Is(err, component.ErrTwice) && !l.again: // else a process before it may have sent it
 		return err

@@ -14,6 +14,7 @@ func (x *proxy) send(i int, m *hostabi.Message) {
 	if m.Handle != 0 {
 		x.notice(s, m)
 	}
+	x.shared.spans.got(&s.carries, m)
 	for {
 		l := x.link.Load()
 		err := l.Send(i, m)

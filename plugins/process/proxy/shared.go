@@ -32,6 +32,7 @@ type shared struct {
 	carry    []component.Payload // by signal
 	slots    []slot
 	meters   meters
+	spans    *spans
 
 	configured bool            // a process has been configured
 	published  atomic.Uint64   // newest policy version whose weights have been emitted
@@ -46,9 +47,10 @@ type shared struct {
 
 // slot is the proxy's record of one of its slots.
 type slot struct {
-	bound  *bus.Slot
-	latest atomic.Bool      // it has a connection of mode latest, as far as known
-	arenas [256]atomic.Bool // arenas that messages for it came from
+	bound   *bus.Slot
+	carries component.Payload
+	latest  atomic.Bool      // it has a connection of mode latest, as far as known
+	arenas  [256]atomic.Bool // arenas that messages for it came from
 
 	mu     sync.Mutex
 	newest hostabi.Message // of a latest slot, with a claim on its block; Sequence 0: none

@@ -266,3 +266,35 @@ func TestGymnasium_SaysWhatIsWrong(t *testing.T) {
 		t.Errorf("an environment that does not exist: %v", err)
 	}
 }
+
+// Pictures of environments in Python come from the process that has them, in any number of processes, and change nothing.
+func TestGymnasium_DrawsPictures(t *testing.T) {
+	source := env.Source{Name: "gym", Use: "CartPole-v1", Args: map[string]string{"render_mode": "rgb_array"}}
+	two, one := newStage(t, loadFrom(t, gymnasium(t), 2, source), 3), newStage(t, loadFrom(t, gymnasium(t), 1, source), 3)
+	if r := two.Env.Spec().Render; r != (hostabi.Render{Modes: hostabi.RenderRGB, Width: 600, Height: 400, FPS: 50}) {
+		t.Fatalf("it is described as %+v", r)
+	}
+	seen := map[string]bool{}
+	for range 5 {
+		two.play(t, 1)
+		one.play(t, 1)
+		for i := range 3 {
+			picture, err := two.Env.(env.Renderer).Render(i, hostabi.RenderRGB, 0, nil)
+			same, also := one.Env.(env.Renderer).Render(i, hostabi.RenderRGB, 0, nil)
+			if err != nil || also != nil || string(picture) != string(same) {
+				t.Fatalf("environment %d: %v, %v, %d and %d bytes", i, err, also, len(picture), len(same))
+			}
+			seen[string(picture)] = true
+		}
+	}
+	if !same(two, one) || len(seen) < 5 { // a cart that hardly moves looks the same
+		t.Errorf("of 15 pictures %d differ; the episodes are the same: %t", len(seen), same(two, one))
+	}
+	if _, err := two.Env.(env.Renderer).Render(3, hostabi.RenderRGB, 0, nil); !errors.Is(err, env.ErrUnsupported) {
+		t.Errorf("environment 3 of 3: %v", err)
+	}
+	plain := newStage(t, loadGymnasium(t, "CartPole-v1", 1), 1)
+	if _, err := plain.Env.(env.Renderer).Render(0, hostabi.RenderRGB, 0, nil); !errors.Is(err, env.ErrUnsupported) {
+		t.Errorf("without render_mode: %v", err)
+	}
+}

@@ -379,7 +379,7 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	if err != nil {
 		return nil, w.refusal(err)
 	}
-	if c.Do != "snapshot" && c.Do != "save" && c.Do != doAsk {
+	if c.Do != "snapshot" && c.Do != "save" && c.Do != doAsk && c.Do != doRender {
 		return nil, nil
 	}
 	state, err := w.states.Take(size, w.p.Died())

@@ -1,4 +1,4 @@
-// Package prometheus serves the metrics of a run over HTTP, as Prometheus and OpenMetrics have them. It alone knows their client library.
+// Package prometheus serves the metrics of a run over HTTP, as Prometheus and OpenMetrics have them. It alone knows their libraries.
 //
 //	e := prometheus.New("cartpole/0003", "main", stats)
 //	l, err := prometheus.Listen("127.0.0.1:9464")
@@ -25,8 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	client "github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/net/netutil"
 
 	"github.com/rlhost/rlhost/core/metrics"
@@ -55,17 +54,33 @@ type Exporter struct {
 // New returns an exporter of the run of that name, whose leading policy is policy.
 func New(run, policy string, stats *stat.Registry) *Exporter {
 	e := &Exporter{run: run, policy: policy, stats: stats}
-	registry := client.NewRegistry()
-	registry.MustRegister(e)
 	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError,
-	}))
+	mux.Handle("GET "+Path, Handler(e))
 	e.server = http.Server{
 		Handler: mux, MaxHeaderBytes: headerBytes,
 		ReadTimeout: scrapeTimeout, WriteTimeout: 2 * scrapeTimeout, IdleTimeout: time.Minute,
 	}
 	return e
+}
+
+// Handler serves the metrics of several runs, each once, at any path. Each family has the runs in the order of their names.
+func Handler(runs ...*Exporter) http.Handler {
+	runs = slices.SortedFunc(slices.Values(runs), func(a, b *Exporter) int { return cmp.Compare(a.run, b.run) })
+	atWork := make(chan struct{}, maxScrapes)
+	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case atWork <- struct{}{}:
+			defer func() { <-atWork }()
+		default:
+			http.Error(w, "too many requests at the same time, try again later", http.StatusServiceUnavailable)
+			return
+		}
+		all := families{}
+		for _, e := range runs {
+			e.collect(all)
+		}
+		all.answer(w, r)
+	}), scrapeTimeout, "the metrics took too long")
 }
 
 // Listen opens an address, such as 127.0.0.1:9464, for at most 64 connections at a time.
@@ -91,29 +106,25 @@ func (e *Exporter) Close() error { return e.server.Close() }
 // Line takes the numbers of the newest line, by their names in files. They must not be changed any more.
 func (e *Exporter) Line(line []stat.Sample) { e.line.Store(&line) }
 
-// Describe describes nothing: which metrics there are shows during a run.
-func (e *Exporter) Describe(chan<- *client.Desc) {}
-
-// Collect sends each metric with its newest value. Of two that Prometheus cannot tell apart, it sends the first in the order of names.
-func (e *Exporter) Collect(to chan<- client.Metric) {
+// collect adds each metric with its newest value. Of two that Prometheus cannot tell apart, it adds the first in the order of names.
+func (e *Exporter) collect(to families) {
 	found := map[string]sample{}
 	e.stats.Each(func(name string, c *stat.Counter) {
-		found[name] = sample{kind: client.CounterValue, value: float64(c.Value())}
+		found[name] = sample{kind: dto.MetricType_COUNTER, value: float64(c.Value())}
 	}, func(name string, g *stat.Gauge) {
-		found[name] = sample{kind: client.GaugeValue, value: g.Value()}
+		found[name] = sample{kind: dto.MetricType_GAUGE, value: g.Value()}
 	}, func(name string, h *stat.Histogram) {
 		d := h.Snapshot()
-		found[name] = sample{distribution: &d}
+		found[name] = sample{kind: dto.MetricType_SUMMARY, distribution: &d}
 	})
 	e.addLine(found)
-	kinds, sent := map[string]client.ValueType{}, map[string]bool{}
+	sent := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s := found[name]
 		d := e.describe(name, s)
-		kind, named := kinds[d.name]
-		if key := d.key(); !sent[key] && (!named || kind == s.kind) {
-			kinds[d.name], sent[key] = s.kind, true
-			to <- d.metric(s)
+		key := d.key()
+		if family := to.of(&d, s.kind); family != nil && !sent[key] {
+			family.Metric, sent[key] = append(family.Metric, d.metric(s)), true
 		}
 	}
 }
@@ -140,9 +151,9 @@ func (e *Exporter) addLine(found map[string]sample) {
 		if _, live := found[m.Name]; live || flat[m.Name] {
 			continue
 		}
-		kind := client.GaugeValue
+		kind := dto.MetricType_GAUGE
 		if described, _, ok := metrics.Find(m.Name); ok && described.Kind == metrics.Total {
-			kind = client.CounterValue
+			kind = dto.MetricType_COUNTER
 		}
 		found[m.Name] = sample{kind: kind, value: m.Value}
 	}
@@ -150,7 +161,7 @@ func (e *Exporter) addLine(found map[string]sample) {
 
 // sample is the value of a metric: one number, or a distribution.
 type sample struct {
-	kind         client.ValueType
+	kind         dto.MetricType
 	value        float64
 	distribution *stat.Distribution
 }
@@ -180,7 +191,7 @@ func (e *Exporter) describe(name string, s sample) description {
 		words, d.scale = inBaseUnit(words, m.Unit)
 	}
 	d.name = legal("rlhost_" + strings.Join(words, "_"))
-	if s.distribution == nil && s.kind == client.CounterValue {
+	if s.distribution == nil && s.kind == dto.MetricType_COUNTER {
 		d.name = strings.TrimSuffix(d.name, "_total") + "_total"
 	}
 	return d
@@ -229,29 +240,32 @@ func (d *description) sorted() (names, values []string) {
 }
 
 // metric returns a metric with its value.
-func (d *description) metric(s sample) client.Metric {
+func (d *description) metric(s sample) *dto.Metric {
+	m := new(dto.Metric)
 	names, values := d.sorted()
-	desc := client.NewDesc(d.name, d.help, names, nil)
-	var m client.Metric
-	var err error
-	if s.distribution == nil {
-		m, err = client.NewConstMetric(desc, s.kind, d.scale*s.value, values...)
-	} else {
-		m, err = client.NewConstSummary(desc, s.distribution.Count, d.scale*s.distribution.Sum, d.quantiles(s.distribution), values...)
+	for i := range names {
+		m.Label = append(m.Label, &dto.LabelPair{Name: &names[i], Value: &values[i]})
 	}
-	if err != nil {
-		return client.NewInvalidMetric(desc, err)
+	switch value := d.scale * s.value; s.kind {
+	case dto.MetricType_COUNTER:
+		m.Counter = &dto.Counter{Value: &value}
+	case dto.MetricType_GAUGE:
+		m.Gauge = &dto.Gauge{Value: &value}
+	default:
+		m.Summary = d.summary(s.distribution)
 	}
 	return m
 }
 
-// quantiles returns the median, and the 90th and 99th percentile; NaN where nothing was observed.
-func (d *description) quantiles(of *stat.Distribution) map[float64]float64 {
-	found := map[float64]float64{}
+// summary has the median, and the 90th and 99th percentile; NaN where nothing was observed.
+func (d *description) summary(of *stat.Distribution) *dto.Summary {
+	s := &dto.Summary{SampleCount: &of.Count, SampleSum: new(d.scale * of.Sum)}
 	for _, q := range []float64{0.5, 0.9, 0.99} {
-		if found[q] = math.NaN(); of.Count > 0 {
-			found[q] = d.scale * of.Quantile(q)
+		value := math.NaN()
+		if of.Count > 0 {
+			value = d.scale * of.Quantile(q)
 		}
+		s.Quantile = append(s.Quantile, &dto.Quantile{Quantile: &q, Value: &value})
 	}
-	return found
+	return s
 }

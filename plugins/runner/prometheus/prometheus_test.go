@@ -1,10 +1,14 @@
 package prometheus_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -140,10 +144,17 @@ func TestExporter_LeavesOutWhatWouldCollide(t *testing.T) {
 	stats.Gauge("c/d").Set(1)
 	stats.Histogram("c_d").Observe(1)
 	stats.Gauge("").Set(1)
+	stats.Gauge("e/f_sum").Set(1) // before the summary that would have it
+	stats.Histogram("e_f").Observe(1)
+	stats.Histogram("g/h").Observe(1) // before what would be its count
+	stats.Gauge("g_h_count").Set(1)
 	_, address := serve(t, stats)
 	families := scrape(t, address)
-	if len(families) != 3 {
-		t.Errorf("%d families, want 3: %v", len(families), families)
+	if len(families) != 5 {
+		t.Errorf("%d families, want 5: %v", len(families), families)
+	}
+	if families["rlhost_e_f_sum"].GetType() != dto.MetricType_GAUGE || families["rlhost_g_h"].GetType() != dto.MetricType_SUMMARY {
+		t.Errorf("a summary and the gauge of the same name: %v", families)
 	}
 	if f := families["rlhost_a_b_total"]; f.GetType() != dto.MetricType_COUNTER || len(f.GetMetric()) != 1 {
 		t.Errorf("rlhost_a_b_total: %v, want one counter", f)
@@ -191,5 +202,100 @@ func TestExporter_ServesManyAndStrangers(t *testing.T) {
 		if r.StatusCode != wrong.status {
 			t.Errorf("%s %s: %s, want %d", wrong.method, wrong.path, r.Status, wrong.status)
 		}
+	}
+}
+
+// Each form that a client may ask for is written as its own reader wants it, compressed where the client takes that.
+func TestHandler_AnswersInTheFormAskedFor(t *testing.T) {
+	stats := stat.NewRegistry()
+	stats.Counter("rollout/env_steps").Add(7)
+	stats.Histogram("swap/pause_ns").Observe(2e9)
+	_, address := serve(t, stats)
+	const openMetrics, binary = "application/openmetrics-text; version=1.0.0", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+	for _, asked := range []struct {
+		accept, encoding string
+		kind             expfmt.FormatType
+		zipped           bool
+	}{
+		{"", "", expfmt.TypeTextPlain, false},
+		{"text/plain", "gzip;q=0", expfmt.TypeTextPlain, false},
+		{"text/html, */*;q=0.1", "br, gzip;q=0.5", expfmt.TypeTextPlain, true},
+		{openMetrics, "deflate, GZIP", expfmt.TypeOpenMetrics, true},
+		{openMetrics, "x-gzip", expfmt.TypeOpenMetrics, false},
+		{binary, "gzip", expfmt.TypeProtoDelim, true},
+	} {
+		q, err := http.NewRequest(http.MethodGet, "http://"+address+prometheus.Path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header = http.Header{"Accept": {asked.accept}, "Accept-Encoding": {asked.encoding}}
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		format := expfmt.ResponseFormat(r.Header)
+		if asked.kind == expfmt.TypeOpenMetrics {
+			format = expfmt.Format(r.Header.Get("Content-Type")) // its reader knows no OpenMetrics
+		}
+		if zipped := r.Header.Get("Content-Encoding") == "gzip"; format.FormatType() != asked.kind || zipped != asked.zipped {
+			t.Errorf("%+v: %v", asked, r.Header)
+		}
+		body := io.Reader(r.Body)
+		if asked.zipped {
+			if body, err = gzip.NewReader(r.Body); err != nil {
+				t.Fatalf("%+v: %v", asked, err)
+			}
+		}
+		text, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatalf("%+v: %v", asked, err)
+		}
+		if ended := strings.HasSuffix(string(text), "\n# EOF\n"); ended != (asked.kind == expfmt.TypeOpenMetrics) {
+			t.Errorf("%+v:\n%s", asked, text)
+		}
+		if asked.kind == expfmt.TypeOpenMetrics {
+			if !strings.Contains(string(text), "# TYPE rlhost_rollout_env_steps counter\n") || !strings.Contains(string(text), "rlhost_rollout_env_steps_total{run=\"pole/0003\"} 7.0\n") {
+				t.Errorf("%+v:\n%s", asked, text)
+			}
+			continue
+		}
+		names := map[string]bool{}
+		for d := expfmt.NewDecoder(bytes.NewReader(text), format); ; {
+			var f dto.MetricFamily
+			if err := d.Decode(&f); err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Errorf("%+v: %v", asked, err)
+				}
+				break
+			}
+			names[f.GetName()] = true
+		}
+		if !names["rlhost_rollout_env_steps_total"] || !names["rlhost_swap_pause_seconds"] || len(names) != 2 {
+			t.Errorf("%+v: %v", asked, names)
+		}
+	}
+}
+
+// Runs share families: each has its metrics in them, and one of another type is left out.
+func TestHandler_ServesSeveralRuns(t *testing.T) {
+	first, second := stat.NewRegistry(), stat.NewRegistry()
+	first.Counter("rollout/env_steps").Add(1)
+	second.Counter("rollout/env_steps").Add(2)
+	first.Gauge("a/b").Set(1)
+	second.Histogram("a/b").Observe(1)
+	w := httptest.NewRecorder()
+	prometheus.Handler(prometheus.New("one", "main", first), prometheus.New("two", "main", second)).
+		ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/any", nil))
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := p.TextToMetricFamilies(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps := families["rlhost_rollout_env_steps_total"].GetMetric(); len(steps) != 2 || steps[0].GetCounter().GetValue() != 1 || steps[1].GetCounter().GetValue() != 2 {
+		t.Errorf("%v, want 1 and 2", steps)
+	}
+	if f := families["rlhost_a_b"]; f.GetType() != dto.MetricType_GAUGE || len(f.GetMetric()) != 1 {
+		t.Errorf("%v, want one gauge", f)
 	}
 }

@@ -40,7 +40,34 @@ const (
 	summaryValue     = 1 // repeated Summary.Value
 	valueTag         = 1 // string
 	valueSimpleValue = 2 // float
+	valueImage       = 4 // Summary.Image
+
+	imageHeight  = 1 // int32
+	imageWidth   = 2 // int32
+	imageColours = 3 // int32, channels
+	imageEncoded = 4 // bytes of a PNG or a GIF, which moves
 )
+
+// Image is a picture by its tag: the bytes of a PNG or of a GIF.
+type Image struct {
+	Tag           string
+	Width, Height int
+	Encoded       []byte
+}
+
+// MaxImage bounds the bytes of a picture.
+const MaxImage = maxRecord / 2
+
+// AppendImage appends a record with a picture of a step to dst.
+func AppendImage(dst []byte, now time.Time, step uint64, i *Image) []byte {
+	image := protowire.AppendVarint(protowire.AppendTag(nil, imageHeight, protowire.VarintType), uint64(i.Height))
+	image = protowire.AppendVarint(protowire.AppendTag(image, imageWidth, protowire.VarintType), uint64(i.Width))
+	image = protowire.AppendVarint(protowire.AppendTag(image, imageColours, protowire.VarintType), 3)
+	image = protowire.AppendBytes(protowire.AppendTag(image, imageEncoded, protowire.BytesType), i.Encoded)
+	value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), i.Tag)
+	value = protowire.AppendBytes(protowire.AppendTag(value, valueImage, protowire.BytesType), image)
+	return appendSummary(dst, now, step, protowire.AppendBytes(protowire.AppendTag(nil, summaryValue, protowire.BytesType), value))
+}
 
 // Header returns the first record of a file.
 func Header(now time.Time) []byte {
@@ -59,6 +86,11 @@ func AppendEvent(dst []byte, now time.Time, step uint64, scalars []Scalar) []byt
 		summary = protowire.AppendTag(summary, summaryValue, protowire.BytesType)
 		summary = protowire.AppendBytes(summary, value)
 	}
+	return appendSummary(dst, now, step, summary)
+}
+
+// appendSummary appends a record of a step.
+func appendSummary(dst []byte, now time.Time, step uint64, summary []byte) []byte {
 	event := protowire.AppendTag(wallTime(now), eventStep, protowire.VarintType)
 	event = protowire.AppendVarint(event, step)
 	event = protowire.AppendTag(event, eventSummary, protowire.BytesType)

@@ -105,3 +105,40 @@ func (g *component) replied(at, n uint32) (json.RawMessage, error) {
 	}
 	return slices.Clone(g.run.View(g.answerAt, uint32(length))), nil
 }
+
+// await has the guest called with an answer.
+func (g *component) await(number uint32, reply json.RawMessage, err error) {
+	g.host.Receiver.Post(func(*hostabi.Message) { g.answered(number, reply, err) }, hostabi.Message{})
+}
+
+// answered calls rl_answer, unless a fault has made the guest forget the question.
+func (g *component) answered(number uint32, reply json.RawMessage, err error) {
+	if g.dead {
+		return
+	}
+	g.keep()
+	ask, ok := g.asking.open[number]
+	if !ok {
+		return
+	}
+	delete(g.asking.open, number)
+	g.emitted = 0
+	if err := g.tell(number, ask, reply, err); err != nil {
+		g.failed(err)
+	}
+}
+
+// tell calls rl_answer. The clock of the guest stands still.
+func (g *component) tell(number, ask uint32, reply []byte, failed error) error {
+	b := describeAnswer(number, ask, reply, failed)
+	at, err := put(g.run, b)
+	if err != nil {
+		return err
+	}
+	err = g.run.status(hostabi.ExportAnswer, g.module.File.Config.Step, uint64(at), uint64(len(b)))
+	var fault *env.Fault
+	if errors.As(err, &fault) && fault.Poisons() {
+		return err // the memory for the answer is gone with the state
+	}
+	return cmp.Or(err, g.run.Free(at, uint32(len(b))))
+}

@@ -194,6 +194,7 @@ func importAttacks() (list []attack) {
 		hostabi.ImportDeclare: {asm.Const(1), asm.Const(wordsAt), asm.Const(5)}, hostabi.ImportReport: {asm.Const(0), f64(1)},
 		hostabi.ImportTimer: {asm.Const64(1 << 60), asm.Const64(0)}, hostabi.ImportCancel: {asm.Const(1)}, hostabi.ImportStop: {asm.Const(1)},
 		hostabi.ImportLog: {asm.Const(2), asm.Const(wordsAt), asm.Const(16)}, hostabi.ImportLogEnabled: {asm.Const(2)},
+		hostabi.ImportAsk: {asm.Const(0), asm.Const(wordsAt), asm.Const(5), asm.Const64(0)},
 	}
 	for index, f := range hostabi.ComponentImports() {
 		for position, kind := range f.Params {
@@ -216,12 +217,23 @@ func importAttacks() (list []attack) {
 				args := slices.Clone(right[f.Name])
 				args[position] = w
 				code := asm.Repeat(1, args...) + asm.Call(uint32(index)) + asm.Repeat(len(f.Results), asm.Drop)
-				b := slotOf(asm.Const(1)+asm.Const(wordsAt)+asm.Const(5)+asm.Call(declare)+asm.Drop+code, reads("reward"))
+				b := withAsk(slotOf(asm.Const(1)+asm.Const(wordsAt)+asm.Const(5)+asm.Call(declare)+asm.Drop+code, reads("reward")), reads("reward"))
 				list = append(list, attack{kind: "import " + f.Name, name: fmt.Sprint("argument ", position, " case ", n), module: b.bytes()})
 			}
 		}
 	}
 	return list
+}
+
+// withAsk gives a guest a question to others.
+func withAsk(b built, columns ...hostabi.ManifestColumn) built {
+	m, err := hostabi.ParseManifest(described(columns...))
+	if err != nil {
+		panic(err)
+	}
+	m.Asks = []hostabi.Request{{Name: "total"}}
+	b.manifest, b.functions[hostabi.ExportAnswer] = m.Describe(), asm.Const(0)
+	return b
 }
 
 // times does something n times, counting in local 2.
@@ -257,6 +269,7 @@ func slotAttacks() (list []attack) {
 	add("a flood of metrics", unnoticed, times(1000, asm.Const(wordsAt)+asm.Get(2)+asm.Const(0x01010101)+asm.Add+asm.Store(0)+
 		asm.Const(1)+asm.Const(wordsAt)+asm.Const(4)+asm.Call(declare)+asm.Drop))
 	add("a flood of lines", unnoticed, times(1000, asm.Const(0)+asm.Const(wordsAt)+asm.Const(16)+asm.Call(logLine)))
+	list = append(list, attack{kind: "slot", name: "a flood of questions", module: withAsk(slotOf(times(5000, askQuestion()+asm.Drop))).bytes(), at: unnoticed})
 	add("growth while blocks are mapped", unnoticed, asm.Const(3)+asm.MemoryGrow+asm.Drop+passOn())
 	add("writes where it may only read", unnoticed, first+asm.Const(0x3f000000)+asm.Store(0)+passOn())
 	add("writes all over its memory", inRun, first+asm.Const(0x5a)+asm.Const(4096)+asm.MemoryFill+

@@ -30,6 +30,7 @@ const (
 	stop
 	logLine
 	logEnabled
+	askOther
 	exit // of WASI, for guests that have it
 )
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -50,6 +51,27 @@ type conformanceCase struct {
 	Log                 []string
 	Questions           []conformanceQuestion
 	QuestionsThen       []conformanceQuestion `json:"questions_then"`
+	Others              []conformanceAnswer
+}
+
+// conformanceAnswer is what a case asks another component, in the order of asking, and the answer: none where there is neither.
+type conformanceAnswer struct {
+	Ask         string
+	Args, Reply json.RawMessage
+	Fault       hostabi.AnswerFault
+	Text        string
+	Type, Place string
+}
+
+// err is the error of the other component.
+func (a *conformanceAnswer) err() error {
+	switch a.Fault {
+	case hostabi.AnswerRaised:
+		return &core.Raised{Type: a.Type, Text: a.Text, Place: a.Place}
+	case hostabi.AnswerLost:
+		return core.ErrLost
+	}
+	return nil
 }
 
 // conformanceQuestion is a request that a case gets, and its answer or the words of its error.
@@ -171,6 +193,29 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 		o.Grants = map[string][]string{"written": {"reward"}}
 		if c.Asks {
 			o.Grants["written"][0] = trajectory.ShapedReward.String()
+		}
+	}
+	others := c.Others
+	o.AskOther = func(ask string, args json.RawMessage, within time.Duration, answer func(json.RawMessage, error)) {
+		host := made.(*component).host
+		tell := func(reply json.RawMessage, err error) {
+			host.Receiver.Control(func(*hostabi.Message) { answer(reply, err) }, hostabi.Message{})
+		}
+		asks := made.Manifest().Asks
+		i := slices.IndexFunc(asks, func(q hostabi.Request) bool { return q.Name == ask })
+		args, err := core.CheckArgs(&asks[i], args)
+		switch {
+		case err != nil:
+			tell(nil, err)
+		case len(others) == 0 || others[0].Reply == nil && others[0].Fault == 0:
+			host.Receiver.After(within, func() { tell(nil, core.ErrLate) })
+		default:
+			q := others[0]
+			if q.Ask != ask || !sameJSON(q.Args, args) {
+				t.Errorf("it asks %s(%s), want %s(%s)", ask, args, q.Ask, q.Args)
+			}
+			others = others[1:]
+			tell(q.Reply, q.err())
 		}
 	}
 	r, err := plugintest.TryRig(t, made, o, plugintest.DecodeTable(c.Table))

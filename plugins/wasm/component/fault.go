@@ -3,8 +3,11 @@ package component
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
+	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -15,15 +18,13 @@ func unanswered(use string) error {
 	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Component: true, Err: errUnanswered}
 }
 
-var (
-	errUnanswered = errors.New("it did not answer the request")
-	errPositive   = errors.New("it returned a status that there is not: want 0 or a negative one, got")
-)
+var errUnanswered = errors.New("it did not answer the request")
 
 // save keeps the state that a fault goes back to.
 func (g *component) save() {
 	g.unsaved.Store(false)
 	g.saved = g.run.Save(g.contain, g.saved)
+	g.asking.save()
 }
 
 // recovery is the state that a guest returns to after a fault.
@@ -101,5 +102,20 @@ func (g *component) goBack() error {
 		s.forgetMemory(g.run)
 	}
 	g.answers.forgetMemory(g.run)
+	g.loseAnswers()
 	return nil
+}
+
+// errForgotten is the error of a question whose answer the guest has got and then lost with a fault.
+var errForgotten = fmt.Errorf("%w for good: the answer came before a fault of the component that asked, which has gone back to an earlier state", core.ErrLost)
+
+// loseAnswers follows a guest that goes back to its saved state: questions that it does not know any more are forgotten, and the ones whose answers it has
+// lost have an error.
+func (g *component) loseAnswers() {
+	for _, number := range slices.Sorted(maps.Keys(g.asking.saved)) {
+		if _, waits := g.asking.open[number]; !waits {
+			g.await(number, nil, errForgotten)
+		}
+	}
+	g.asking.open = maps.Clone(g.asking.saved)
 }

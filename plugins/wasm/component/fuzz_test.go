@@ -3,10 +3,12 @@ package component
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -27,7 +29,7 @@ const (
 
 // Acts besides the calls of imports, which have their indexes.
 const (
-	actTrap  = iota + logEnabled + 1
+	actTrap  = iota + askOther + 1
 	actGrow  // by pages
 	actFill  // address, byte, length
 	actStore // address, value
@@ -49,7 +51,7 @@ const (
 	loadF64 asm.Code = "\x2b\x03"
 )
 
-// scripted is a guest whose slot, timer, rl_pause and rl_resume carry out the acts in its memory. But for the slot they have no message.
+// scripted is a guest whose slot, timer, rl_answer, rl_pause and rl_resume carry out the acts in its memory. But for the slot they have no message.
 func scripted() []byte {
 	const message, at, value, kept = 1, 2, 3, 28 // locals, and an address
 	const locals = 3                             // besides the one that every function has, for those without a parameter
@@ -93,9 +95,9 @@ func scripted() []byte {
 	m := hostabi.Manifest{Name: "scripted@1",
 		Signals: []hostabi.ManifestPort{{Name: "out", Payload: "trajectory"}, {Name: "note", Payload: "note"}},
 		Slots:   []hostabi.ManifestPort{{Name: "in", Payload: "trajectory", Flags: hostabi.PortBlocks}, {Name: "bare", Payload: "note"}},
-		Columns: []hostabi.ManifestColumn{reads("reward")}}
+		Columns: []hostabi.ManifestColumn{reads("reward")}, Asks: []hostabi.Request{{Name: "total"}, {Name: "level"}}}
 	functions := map[string]asm.Code{}
-	for _, export := range []string{hostabi.ExportSlot, hostabi.ExportTimer, hostabi.ExportPause, hostabi.ExportResume} {
+	for _, export := range []string{hostabi.ExportSlot, hostabi.ExportTimer, hostabi.ExportAnswer, hostabi.ExportPause, hostabi.ExportResume} {
 		functions[export] = script + asm.Const(0)
 	}
 	return built{functions: functions, locals: locals, manifest: m.Describe()}.bytes()
@@ -147,6 +149,8 @@ func FuzzImports(f *testing.F) {
 		bytes.Repeat(bytes.Join([][]byte{message(askPause, act(lease, 513), act(actTrap)), message(askSaved), message(askResume, act(actTrap))}, nil), 2),
 		bytes.Join([][]byte{message(askSaved, act(actGrow, 3), act(emit, 0, argMessage)), message(askPause, act(timer, 0, 0, 1, 0), act(stop, 1)), message(askTimer, act(emit, 0, argMessage),
 			act(actFill, 0, 90, 32768)), message(askRestore, act(actTrap)), message(askResume, act(declare, 1, wordsAt, 5), act(cancel, 1))}, nil),
+		bytes.Repeat(message(askMessage, act(askOther, 0, wordsAt, 5, 0, 0), act(askOther, 1, 0, 0, 1, 0), act(lease, argToken), act(actTrap)), 3),
+		message(askNothing, act(askOther, 0, 0, 0, 0, 0), act(askOther, 0, 0xfffffff0, 32, 0, 0), act(askOther, 2, 0, 0, 0, 0)),
 	} {
 		f.Add(seed)
 	}
@@ -157,7 +161,17 @@ func FuzzImports(f *testing.F) {
 		c, err := l.Component(s)
 		must(t, err)
 		g := c.(*component)
-		r := plugintest.NewRig(t, g, plugintest.RigOptions{Name: "guest"}, plugintest.DecodeTable(nil))
+		answers := 0
+		r := plugintest.NewRig(t, g, plugintest.RigOptions{Name: "guest", AskOther: func(_ string, args json.RawMessage, _ time.Duration, answer func(json.RawMessage, error)) {
+			if answers++; answers > 64 || len(args)%3 == 1 { // a script may ask in each answer
+				return
+			}
+			if len(args)%3 == 2 {
+				answer(nil, &core.Raised{Type: "ValueError", Text: string(args)})
+				return
+			}
+			answer(args, nil)
+		}}, plugintest.DecodeTable(nil))
 		x := &scene{Rig: r, g: g, blocks: newBlocks(t, r.Host.Arenas, 3, trajectory.Shape{Steps: 2, Envs: 2})}
 		r.From("out", func(*hostabi.Message) {})
 		all := []hostabi.Handle{x.with(1, 2, 3, 4), x.with(5, 6, 7, 8)}

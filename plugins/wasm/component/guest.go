@@ -46,12 +46,13 @@ type component struct {
 	handling *slot // whose message is being handled; nil in none
 	emitted  int   // messages in this call
 	answers
+	asking   asking
 	timers   timers
 	metrics  metrics
 	restarts core.Restarts
 	dead     bool // the budget of restarts is spent
 
-	faults, lost, remapped, copied *stat.Counter
+	faults, lost, copied *stat.Counter
 }
 
 // announced is a guest's description of itself.
@@ -80,6 +81,7 @@ func (g *component) Manifest() core.Manifest {
 		return ports
 	}
 	m.Signals, m.Slots, m.Requests = ports(g.manifest.Signals), ports(g.manifest.Slots), g.manifest.Requests
+	m.Asks = g.manifest.Asks
 	return m
 }
 
@@ -130,8 +132,12 @@ func (g *component) ask(run *instance) error {
 		return err
 	}
 	g.manifest, err = hostabi.ParseManifest(text)
-	if err == nil && len(g.manifest.Requests) > 0 && !run.Has(hostabi.ExportRequest) {
+	switch {
+	case err != nil:
+	case len(g.manifest.Requests) > 0 && !run.Has(hostabi.ExportRequest):
 		err = fmt.Errorf("it has requests and does not export %s", hostabi.ExportRequest)
+	case len(g.manifest.Asks) > 0 && !run.Has(hostabi.ExportAnswer):
+		err = fmt.Errorf("it asks others and does not export %s", hostabi.ExportAnswer)
 	}
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), hostabi.ErrManifest.Error()+": ")
@@ -230,14 +236,14 @@ func (g *component) written(run *instance, export string, most uint32) ([]byte, 
 func (g *component) Start(h *core.Host) error {
 	g.host = h
 	counter := func(name string) *stat.Counter { return h.Stats.Counter(h.Name + "/" + name) }
-	g.faults, g.lost = counter("faults"), counter("lost_messages")
-	g.remapped, g.copied = counter("remapped_windows"), counter("copied_bytes")
+	g.faults, g.lost, g.copied = counter("faults"), counter("lost_messages"), counter("copied_bytes")
 	run, err := newInstance(g.module, instanceOptions{name: h.Name, log: h.Log, seed: env.Seed(h.Run.Seed, h.Index), services: services{g}})
 	if err != nil {
 		return err
 	}
 	g.leased.arenas = h.Arenas
-	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas, leased: &g.leased, most: cmp.Or(g.source.Leases, DefaultLeases), returned: counter("returned_leases")}
+	g.windows = windows{run: run, arenas: h.Arenas, remapped: counter("remapped_windows")}
+	g.blocks = tokens{arenas: h.Arenas, leased: &g.leased, most: cmp.Or(g.source.Leases, DefaultLeases), returned: counter("returned_leases")}
 	if err := g.ask(g.run); err != nil {
 		return err
 	}
@@ -254,6 +260,7 @@ func (g *component) Start(h *core.Host) error {
 	for i := range g.manifest.Requests {
 		h.Handle(g.manifest.Requests[i].Name, g.handler(i))
 	}
+	g.asking.begun, g.asking.of = true, g.manifest.Asks
 	if err := g.introduce(); err != nil {
 		return err
 	}

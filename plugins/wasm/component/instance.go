@@ -266,6 +266,9 @@ func (g *instance) fault(err error) error {
 	return f
 }
 
+// errPositive is of a status that means nothing.
+var errPositive = errors.New("it returned a status that there is not: want 0 or a negative one, got")
+
 // statusFault is the fault of a status other than 0. A positive one has no meaning yet, so the guest has gone wrong.
 func (g *instance) statusFault(export string, result int32) error {
 	if result > 0 {

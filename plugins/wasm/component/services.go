@@ -2,8 +2,10 @@ package component
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -54,7 +56,7 @@ func (s services) Emit(signal, message uint32) (int32, error) {
 		m.Handle = k.handle
 		if x != nil && x.block == token && !x.emitted {
 			g.writeBack(x)
-			if err := g.retract(x, k); err != nil {
+			if err := x.retract(g.run, k); err != nil {
 				g.host.Fail(err)
 				return int32(hostabi.StatusState), nil
 			}
@@ -189,4 +191,23 @@ func (s services) Stop(reason hostabi.StopReason) hostabi.Status {
 	}
 	s.g.host.Stop(word)
 	return hostabi.StatusOK
+}
+
+// Ask asks another component. The answer comes among the component's messages, so that a component that is paused, or whose own messages
+// wait for room, is not called with it.
+func (s services) Ask(ask uint32, args []byte, within int64) int32 {
+	g := s.g
+	switch {
+	case !g.asking.begun:
+		return int32(hostabi.StatusState)
+	case ask >= uint32(len(g.asking.of)) || within < 0:
+		return int32(hostabi.StatusArgument)
+	}
+	number := g.asking.begin(ask)
+	if number > 0 {
+		g.host.Request(g.asking.of[ask].Name, slices.Clone(json.RawMessage(args)), time.Duration(within), func(reply json.RawMessage, err error) {
+			g.await(uint32(number), reply, err)
+		})
+	}
+	return number
 }

@@ -119,7 +119,7 @@ func (g *component) try(s *slot, m *hostabi.Message) bool {
 // leave forgets the block of a handled message.
 func (g *component) leave(s *slot) {
 	if s.block != 0 {
-		if err := g.retract(s, g.blocks.find(s.block)); err != nil {
+		if err := s.retract(g.run, g.blocks.find(s.block)); err != nil {
 			g.host.Fail(err)
 		}
 		g.blocks.drop(s.block)
@@ -131,6 +131,21 @@ func (g *component) leave(s *slot) {
 		}
 		s.lease = arena.Lease{}
 	}
+}
+
+// retract makes the writable pages of the slot's block a private view: nobody else sees the guest's writes from now on. Of a block on
+// loan that asks for actions row by row they stay until the last row.
+func (s *slot) retract(run *instance, k *known) error {
+	if k == nil || k.window == nil || k.window.view == nil || len(k.window.shares) == 0 {
+		return nil
+	}
+	if s.payload.Name == core.PayloadRequest && !trajectory.ActRequestOf(&s.came).ValueOnly {
+		return nil
+	}
+	w := k.window
+	err := w.remap(run, false)
+	w.shares = nil
+	return err
 }
 
 // present puts a message and its bindings where the guest reads them.

@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
-	core "github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/core/stat"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -27,6 +26,8 @@ type windows struct {
 	list   []*window
 	clock  uint64 // counts uses
 	freed  bool   // the guest has got memory back since the state was saved
+
+	remapped *stat.Counter // windows that were taken from a block for another
 }
 
 // window is memory of the guest's over which a block is mapped.
@@ -49,21 +50,21 @@ type view struct {
 }
 
 // window returns where a block is mapped, after mapping it if it is not, with the pages of columns that may be written.
-func (g *component) window(h hostabi.Handle, granted []string) (*window, error) {
-	w, err := g.mapped(h)
+func (ws *windows) window(h hostabi.Handle, granted []string) (*window, error) {
+	w, err := ws.mapped(h)
 	if err == nil {
 		w.handle = h
 	}
 	if err != nil || slices.Equal(w.shares, granted) {
 		return w, err
 	}
-	return w, g.share(w, granted)
+	return w, ws.share(w, granted)
 }
 
 // share maps the block's own pages for columns that may be written and share no page with others, and a private view for all
 // others.
-func (g *component) share(w *window, granted []string) error {
-	a, run := w.view.arena, g.windows.run
+func (ws *windows) share(w *window, granted []string) error {
+	a, run := w.view.arena, ws.run
 	if len(w.shares) > 0 {
 		if err := run.MapPrivate(a.FD(), a.BlockOffset(w.block), w.at, w.bytes); err != nil {
 			return err
@@ -71,21 +72,6 @@ func (g *component) share(w *window, granted []string) error {
 	}
 	w.shares = granted
 	return w.remap(run, true)
-}
-
-// retract makes the writable pages of a slot's block a private view: nobody else sees the guest's writes from now on. Of a block on
-// loan that asks for actions row by row they stay until the last row.
-func (ws *windows) retract(s *slot, k *known) error {
-	if k == nil || k.window == nil || k.window.view == nil || len(k.window.shares) == 0 {
-		return nil
-	}
-	if s.payload.Name == core.PayloadRequest && !trajectory.ActRequestOf(&s.came).ValueOnly {
-		return nil
-	}
-	w := k.window
-	err := w.remap(ws.run, false)
-	w.shares = nil
-	return err
 }
 
 // remap maps the pages of the columns that may be written: the block's own, or a private view.
@@ -111,8 +97,7 @@ func (w *window) remap(run *instance, shared bool) (err error) {
 }
 
 // mapped is window without writable pages, except pages that were writable in the last use.
-func (g *component) mapped(h hostabi.Handle) (*window, error) {
-	ws := &g.windows
+func (ws *windows) mapped(h hostabi.Handle) (*window, error) {
 	a, err := ws.arenas.Of(h)
 	if err != nil {
 		return nil, err
@@ -129,7 +114,7 @@ func (g *component) mapped(h hostabi.Handle) (*window, error) {
 	if a.FD() < 0 {
 		return nil, fmt.Errorf("blocks of %s are in memory that cannot be mapped", a.Name())
 	}
-	w, err := g.room(v.bytes)
+	w, err := ws.room(v.bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +142,7 @@ func (ws *windows) newView(a *arena.Arena) *view {
 }
 
 // room returns a window of that size with nothing mapped: an existing one, a new one, or the least recently used.
-func (g *component) room(bytes uint32) (*window, error) {
-	ws := &g.windows
+func (ws *windows) room(bytes uint32) (*window, error) {
 	if w := ws.idle(func(w *window) bool { return w.view == nil && w.bytes == bytes }); w != nil {
 		return w, nil
 	}
@@ -176,7 +160,7 @@ func (g *component) room(bytes uint32) (*window, error) {
 		refused = err
 	}
 	if w := ws.idle(func(w *window) bool { return w.bytes == bytes }); w != nil {
-		g.remapped.Inc()
+		ws.remapped.Inc()
 		w.unmap()
 		return w, nil
 	}
@@ -187,11 +171,11 @@ func (g *component) room(bytes uint32) (*window, error) {
 		}
 		return nil, refused
 	}
-	g.remapped.Inc()
+	ws.remapped.Inc()
 	if err := ws.free(w); err != nil {
 		return nil, err
 	}
-	return g.room(bytes)
+	return ws.room(bytes)
 }
 
 // idle returns the fitting window that has not been used for longest and whose block is not leased, or nil.
@@ -237,8 +221,8 @@ func (ws *windows) unmapAll() {
 }
 
 // Altered compares the guest's views of blocks with the blocks. Blocks that nobody holds any more are left out.
-func (g *component) Altered() (columns []string) {
-	for _, w := range g.windows.list {
+func (ws *windows) Altered() (columns []string) {
+	for _, w := range ws.list {
 		if w.view == nil {
 			continue
 		}
@@ -252,7 +236,7 @@ func (g *component) Altered() (columns []string) {
 		}
 		for name, p := range w.view.columns {
 			own := slices.Contains(w.shares, name) && p.apart
-			if !own && !bytes.Equal(mem[p.offset:][:p.bytes], g.run.View(w.at+p.offset, p.bytes)) {
+			if !own && !bytes.Equal(mem[p.offset:][:p.bytes], ws.run.View(w.at+p.offset, p.bytes)) {
 				columns = append(columns, name)
 			}
 		}

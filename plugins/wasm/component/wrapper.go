@@ -60,6 +60,8 @@ func (w *Wrapper) check() error {
 	switch {
 	case !found:
 		return refuse("is no wrapper: it has no slot of "+strings.Join(pairs, ", nor one of "), "docs/how-to/write-a-wrapper.md has one")
+	case len(w.asked.manifest.Asks) > 0:
+		return refuse("is no wrapper: it asks other components "+w.asked.manifest.Asks[0].Name, "a wrapper has no key asks: give it what it needs in columns, or in its table")
 	case w.asked.manifest.Flags&hostabi.ComponentStateless == 0:
 		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns wrapper_state, wrapper_state/1, …, and save nothing")
 	}
@@ -286,3 +288,6 @@ func (alone) Cancel(uint32) hostabi.Status { return hostabi.StatusArgument }
 
 // Stop refuses, because that is not granted to wrappers.
 func (alone) Stop(hostabi.StopReason) hostabi.Status { return hostabi.StatusDenied }
+
+// Ask refuses: a wrapper has no place in a graph whose components it could ask.
+func (alone) Ask(uint32, []byte, int64) int32 { return int32(hostabi.StatusUnsupported) }

@@ -18,6 +18,7 @@ type Services interface {
 	Timer(after, every int64) int32
 	Cancel(timer uint32) hostabi.Status
 	Stop(reason hostabi.StopReason) hostabi.Status
+	Ask(ask uint32, args []byte, within int64) int32 // args are the guest's memory
 }
 
 // serviceWeight is the cost of a call of Services, in units of fuel.
@@ -72,6 +73,15 @@ func componentCalls() map[string]hostCall {
 		},
 		hostabi.ImportStop: served(func(s Services, _ *Instance, stack []uint64) int32 {
 			return int32(s.Stop(hostabi.StopReason(stack[0])))
+		}),
+		hostabi.ImportAsk: served(func(s Services, i *Instance, stack []uint64) int32 {
+			n := uint32(stack[2])
+			args := i.View(uint32(stack[1]), n)
+			if args == nil && n > 0 || n > hostabi.MaxRequestBytes {
+				return int32(hostabi.StatusArgument)
+			}
+			i.work(int(n))
+			return s.Ask(uint32(stack[0]), args, int64(stack[3]))
 		}),
 	}
 }

@@ -61,6 +61,21 @@ func (l *lines) at(offset uint32) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
+// Place returns the name of a function of the rewritten module, by its index there, and the line of the instruction at an offset of its code;
+// empty where the module has no lines. A function without a name has the one under which it is exported.
+func (l *Layout) Place(function uint32, offset uint64, export string) (name, line string) {
+	if int(function) > l.imports { // the host's own import comes last, which the guest's author does not count
+		function--
+	}
+	if l.lines != nil {
+		line = l.lines.at(uint32(offset))
+	}
+	if l.names[function] == "" && export != "" {
+		return export, line
+	}
+	return l.FunctionName(function), line
+}
+
 // FunctionName returns the name of a function as its author wrote it, by its index in the module.
 func (l *Layout) FunctionName(index uint32) string {
 	if name := l.names[index]; name != "" {

@@ -36,7 +36,8 @@ _Static_assert(sizeof(struct entry) == 24, "entry");
 
 struct rlh_channel {
     int fd;
-    uint32_t seq, ack; // ack: replies with items that have been read
+    uint32_t seq, ack; // ack: replies with items that the program has used
+    uint32_t got;      // and ones that it has or is about to have
     char *frame;       // of a reply
     size_t len;
     int file; // that came with it, or -1
@@ -63,6 +64,7 @@ static int nonsense(rlh_channel *c) {
 
 static int send_request(rlh_channel *c, struct request *r, const char *key, const void *data, size_t len) {
     r->seq = ++c->seq;
+    if (r->op != OP_MAP && r->op != OP_FREE) c->ack = c->got; // those two are for items that get has not returned yet
     r->ack = c->ack;
     struct iovec parts[] = {{r, sizeof *r}, {(void *)(uintptr_t)key, r->key}, {(void *)(uintptr_t)data, len}};
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = 3};
@@ -102,7 +104,7 @@ static int ask(rlh_channel *c, struct request *r, const char *key, const void *d
     if (code != RLH_OK) return code;
     memcpy(answer, c->frame, sizeof *answer);
     if (answer->seq != r->seq) return nonsense(c);
-    if (answer->status == 0 && (r->op == OP_GET || r->op == OP_BATCH)) c->ack++;
+    if (answer->status == 0 && (r->op == OP_GET || r->op == OP_BATCH)) c->got++;
     if (answer->status == 0) return RLH_OK;
     return fail(c, code_of(answer->status), c->frame + sizeof *answer, c->len - sizeof *answer);
 }

@@ -58,9 +58,9 @@ static void write_kind(struct text *t, const rlh_component *k, bool first) {
     text_quote(t, k->kind);
     text_put(t, ",\"doc\":");
     text_quote(t, k->doc != NULL ? k->doc : "");
-    text_put(t, ",\"requests\":[");
-    requests_write(t, k->requests, k->request_count);
-    text_put(t, "],");
+    text_put(t, ",");
+    requests_write(t, k);
+    text_put(t, ",");
     write_ports(t, k);
 }
 
@@ -99,6 +99,7 @@ static void forget(struct service *s) {
     s->kind = NULL;
     s->life = DESCRIBED;
     memset(s->timers, 0, sizeof s->timers);
+    memset(s->asked, 0, sizeof s->asked);
 }
 
 static void configure(struct service *s, struct call *c) {

@@ -262,6 +262,15 @@ bool json_i64(const struct json *doc, json_place at, int64_t *value) {
     return true;
 }
 
+bool json_f64(const struct json *doc, json_place at, double *value) {
+    char *text = json_is(doc, at, JSON_NUMBER) ? json_raw(doc, at) : NULL, *end = NULL;
+    double x = text != NULL ? strtod(text, &end) : 0;
+    bool ok = text != NULL && *end == 0 && x - x == 0; // the end is earlier in a locale with commas
+    free(text);
+    if (ok) *value = x;
+    return ok;
+}
+
 bool json_size(const struct json *doc, json_place at, size_t *value, size_t most) {
     uint64_t v;
     if (!json_u64(doc, at, &v) || v > most) return false;

@@ -51,6 +51,8 @@ bool json_u64(const struct json *doc, json_place at, uint64_t *value);
 // json_decimal returns the number in a string of decimal digits: numbers that use all of their 64 bits are written so.
 bool json_decimal(const struct json *doc, json_place at, uint64_t *value);
 bool json_i64(const struct json *doc, json_place at, int64_t *value);
+// json_f64 takes a number that a double holds.
+bool json_f64(const struct json *doc, json_place at, double *value);
 bool json_size(const struct json *doc, json_place at, size_t *value, size_t most);
 bool json_true(const struct json *doc, json_place at);
 // json_text returns a string with its escapes decoded, or NULL. The caller frees it.

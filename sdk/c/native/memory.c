@@ -11,7 +11,7 @@
 const char *rlh_strerror(int code) {
     switch (code) {
     case RLH_OK: return "no error";
-    case RLH_ERR_EXHAUSTED: return "no free block";
+    case RLH_ERR_EXHAUSTED: return "none is free";
     case RLH_ERR_BUSY: return "block is not free";
     case RLH_ERR_STALE: return "stale handle";
     case RLH_ERR_FOREIGN: return "handle of another arena";

@@ -6,12 +6,6 @@
 
 enum { RAISED_MAX = 4096, SHOWN_MAX = 40 };
 
-// kept is a text that was given to the component.
-struct kept {
-    char *text;
-    struct kept *next;
-};
-
 struct rlh_question {
     char *frame;
     struct json doc;
@@ -26,16 +20,45 @@ struct rlh_question {
     rlh_question *next;
 };
 
+// ---- texts and values
+
+json_place member_named(const struct json *doc, json_place object, const char *name) {
+    json_place found = JSON_NONE;
+    if (!json_is(doc, object, JSON_OBJECT)) return found;
+    for (json_place key = json_first(doc, object), value; key != JSON_NONE; key = json_next(doc, object, value)) {
+        value = json_next(doc, object, key);
+        char *text = json_text(doc, key);
+        if (text != NULL && strcmp(text, name) == 0) found = value;
+        free(text);
+    }
+    return found;
+}
+
+const char *text_kept(struct kept **list, char *text) {
+    struct kept *k = text != NULL ? malloc(sizeof *k) : NULL;
+    if (k == NULL) {
+        free(text);
+        return NULL;
+    }
+    *k = (struct kept){.text = text, .next = *list};
+    *list = k;
+    return text;
+}
+
+void texts_free(struct kept *list) {
+    while (list != NULL) {
+        struct kept *next = list->next;
+        free(list->text);
+        free(list);
+        list = next;
+    }
+}
+
 // ---- questions
 
 void question_free(rlh_question *q) {
     if (q == NULL) return;
-    while (q->kept != NULL) {
-        struct kept *next = q->kept->next;
-        free(q->kept->text);
-        free(q->kept);
-        q->kept = next;
-    }
+    texts_free(q->kept);
     json_free(&q->doc);
     free(q->frame);
     free(q->name);
@@ -87,29 +110,9 @@ rlh_question *question_pop(struct question_list *list) {
 
 // ---- arguments
 
-// find_arg returns the value of an argument. Of several of one name the last counts, as for the host.
-static json_place find_arg(const rlh_question *q, const char *name) {
-    json_place found = JSON_NONE;
-    for (json_place key = json_first(&q->doc, q->args), value; key != JSON_NONE; key = json_next(&q->doc, q->args, value)) {
-        value = json_next(&q->doc, q->args, key);
-        char *text = json_text(&q->doc, key);
-        if (text != NULL && strcmp(text, name) == 0) found = value;
-        free(text);
-    }
-    return found;
-}
+static json_place find_arg(const rlh_question *q, const char *name) { return member_named(&q->doc, q->args, name); }
 
-// keep returns a text that lives as long as the question.
-static const char *keep(rlh_question *q, char *text) {
-    struct kept *k = text != NULL ? malloc(sizeof *k) : NULL;
-    if (k == NULL) {
-        free(text);
-        return NULL;
-    }
-    *k = (struct kept){.text = text, .next = q->kept};
-    q->kept = k;
-    return text;
-}
+static const char *keep(rlh_question *q, char *text) { return text_kept(&q->kept, text); }
 
 static int misfits(rlh_question *q, const char *name, const char *value, const char *want) {
     if (value == NULL) return RLH_ERR_MEMORY;
@@ -128,24 +131,14 @@ const char *rlh_arg_text(rlh_question *q, const char *name) {
 
 int rlh_arg_float(rlh_question *q, const char *name, double *value) {
     json_place at = find_arg(q, name);
-    if (at == JSON_NONE) return RLH_OK;
-    const char *text = keep(q, json_raw(&q->doc, at));
-    char *end = NULL; // before the end of the text in a locale with commas
-    double x = text != NULL ? strtod(text, &end) : 0;
-    if (text == NULL || !json_is(&q->doc, at, JSON_NUMBER) || *end != 0 || x - x != 0) return misfits(q, name, text, "a number");
-    *value = x;
-    return RLH_OK;
+    if (at == JSON_NONE || json_f64(&q->doc, at, value)) return RLH_OK;
+    return misfits(q, name, keep(q, json_raw(&q->doc, at)), "a number");
 }
 
 int rlh_arg_int(rlh_question *q, const char *name, int64_t *value) {
     json_place at = find_arg(q, name);
     if (at == JSON_NONE || json_i64(&q->doc, at, value)) return RLH_OK;
-    const char *text = keep(q, json_raw(&q->doc, at));
-    double x = text != NULL ? strtod(text, NULL) : 0; // such as 3.0
-    bool whole = text != NULL && json_is(&q->doc, at, JSON_NUMBER) && strpbrk(text, ".eE") != NULL && x >= -0x1p63 && x < 0x1p63 && x == (double)(int64_t)x;
-    if (!whole) return misfits(q, name, text, "a whole number of 64 bits");
-    *value = (int64_t)x;
-    return RLH_OK;
+    return misfits(q, name, keep(q, json_raw(&q->doc, at)), "a whole number of 64 bits");
 }
 
 int rlh_arg_bool(rlh_question *q, const char *name, int *value) {
@@ -300,12 +293,24 @@ static void write_args(struct text *t, const char *args) {
     }
 }
 
-void requests_write(struct text *t, const rlh_request *list, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        write_field(t, i == 0 ? "{\"name\":" : ",{\"name\":", list[i].name);
-        write_field(t, ",\"doc\":", list[i].doc);
-        text_put(t, ",\"args\":[");
-        write_args(t, list[i].args);
-        text_put(t, "]}");
+static void write_question(struct text *t, bool first, const char *name, const char *doc, const char *args) {
+    write_field(t, first ? "{\"name\":" : ",{\"name\":", name);
+    write_field(t, ",\"doc\":", doc);
+    text_put(t, ",\"args\":[");
+    write_args(t, args);
+    text_put(t, "]}");
+}
+
+void requests_write(struct text *t, const rlh_component *kind) {
+    text_put(t, "\"requests\":[");
+    for (size_t i = 0; i < kind->request_count; i++) {
+        const rlh_request *r = &kind->requests[i];
+        write_question(t, i == 0, r->name, r->doc, r->args);
     }
+    text_put(t, "],\"asks\":[");
+    for (size_t i = 0; i < kind->ask_count; i++) {
+        const rlh_asking *a = &kind->asks[i];
+        write_question(t, i == 0, a->name, a->doc, a->args);
+    }
+    text_put(t, "]");
 }

@@ -110,6 +110,26 @@ typedef struct rlh_request {
     int (*answer)(rlh_host *host, void *self, rlh_question *q);
 } rlh_request;
 
+// rlh_told is the answer to a question that the component has asked, or why there is none. It lives during the call.
+typedef struct rlh_told {
+    int question;             // the number that rlh_ask has returned
+    int fault;                // 0: there is an answer; else RLH_ANSWER_LATE, ...: the number of the code that users see
+    const char *json;         // the answer, or NULL
+    const char *text;         // of the fault, else ""
+    const char *type, *place; // of an error of the other component, such as ValueError and coach.py:12, else ""
+    struct told *own;         // the library's
+} rlh_told;
+
+// rlh_asking describes a question that the component asks others, with its arguments as in rlh_request: the key asks of the
+// component's table says which component answers. told gets each answer, on the main thread between two slots, also while
+// the component is paused.
+typedef struct rlh_asking {
+    const char *name; // snake_case
+    const char *args; // NULL: none
+    const char *doc;  // one sentence
+    void (*told)(rlh_host *host, void *self, const rlh_told *t);
+} rlh_asking;
+
 // rlh_component is a kind of component. Callbacks run on the main thread, one at a time, in this order: configure,
 // start, perhaps restore, begin, then slots and snapshots, and stop. Any may be NULL. A callback that returns an int
 // returns 0, or an error, which ends the component with the text of rlh_fail or of the code.
@@ -140,6 +160,8 @@ typedef struct rlh_component {
     void (*stop)(rlh_host *host, void *self);
     const rlh_request *requests;
     size_t request_count;
+    const rlh_asking *asks;
+    size_t ask_count;
 } rlh_component;
 
 // rlh_serve runs the plugin until the host ends it, and returns the exit status for main. Call it first: it takes
@@ -186,6 +208,25 @@ int rlh_answer_text(rlh_question *q, const char *text);
 #define rlh_raise(q, type, ...) rlh_raise_at((q), (type), __FILE__, __LINE__, __VA_ARGS__)
 int rlh_raise_at(rlh_question *q, const char *type, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+// rlh_ask asks a question, given by its index in the component's asks, and returns at once with its number, from 1 on. args
+// is a JSON object such as {"times": 2}, or NULL. Its told is called once, from the run's beginning on: at the latest after
+// within nanoseconds, or half a minute where within is 0. Errors: INVALID (before start, an index of none, args that are no
+// object), TOO_LONG, EXHAUSTED: RLH_MOST_QUESTIONS have no answer yet.
+enum { RLH_MOST_QUESTIONS = 256 };
+int rlh_ask(rlh_host *host, uint32_t ask, const char *args, int64_t within);
+
+// The next four read an answer, or one value of an answer that is an object: key is its name, NULL for the answer itself.
+// They return RLH_ERR_INVALID, and leave *value as it is, where there is no such value, or one of another type.
+// rlh_told_text returns a text, anything else as JSON, or NULL where there is none; it lives as long as the answer.
+int rlh_told_int(const rlh_told *t, const char *key, int64_t *value);
+int rlh_told_float(const rlh_told *t, const char *key, double *value);
+int rlh_told_bool(const rlh_told *t, const char *key, int *value);
+const char *rlh_told_text(const rlh_told *t, const char *key);
+
+// rlh_quote writes a text as JSON, with its quotes, for the arguments of a question. It returns RLH_ERR_TOO_LONG, and
+// writes an empty text, where room bytes do not hold it and the zero byte at its end.
+int rlh_quote(char *to, size_t room, const char *text);
 
 // rlh_identity says which instance of the component this is.
 typedef struct rlh_identity {

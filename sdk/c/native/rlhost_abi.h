@@ -240,7 +240,7 @@ enum {
 
 // Types of arguments.
 #define RLH_REQUEST_BOOL "bool"
-// also 3.0
+// written without a point and an exponent: 3, and neither 3.0 nor 3e0
 #define RLH_REQUEST_INTEGER "integer"
 #define RLH_REQUEST_NUMBER "number"
 #define RLH_REQUEST_TEXT "text"
@@ -254,6 +254,22 @@ enum {
     RLH_MAX_REQUESTS = 256,
     // of arguments as JSON, and of an answer
     RLH_MAX_REQUEST_BYTES = 122880,
+};
+
+// Why a question has no answer: the numbers of the codes that users see, such as E122.
+enum {
+    // the arguments do not fit, or the component does not answer that request any more
+    RLH_ANSWER_REFUSED = 121,
+    // what answers it has failed: type, text and place are of its error
+    RLH_ANSWER_RAISED = 122,
+    // it did not answer in time
+    RLH_ANSWER_LATE = 123,
+    // the answer is no JSON, or too long
+    RLH_ANSWER_NO_ANSWER = 124,
+    // it ended before it answered, or the answer was lost with a fault of the component that asks
+    RLH_ANSWER_LOST = 125,
+    // it has too many questions to answer
+    RLH_ANSWER_BUSY = 72,
 };
 
 enum {

@@ -24,21 +24,26 @@ static void post(void *user, struct call *c) {
     rlh_wake(s->host);
 }
 
-// on_frame keeps a question for the main thread.
+// on_frame keeps a question, or an answer, for the main thread.
 static void on_frame(void *user, const char *json, size_t len, const int *fds, size_t fd_count) {
     struct service *s = user;
     for (size_t i = 0; i < fd_count; i++) close(fds[i]);
     rlh_question *q = question_read(json, len);
-    if (q == NULL) return;
+    struct told *t = q == NULL ? told_read(json, len) : NULL;
+    if (q == NULL && t == NULL) return;
     pthread_mutex_lock(&s->mutex);
-    question_push(&s->questions, q);
+    if (q != NULL) {
+        question_push(&s->questions, q);
+    } else {
+        told_push(&s->told, t);
+    }
     pthread_mutex_unlock(&s->mutex);
     rlh_wake(s->host);
 }
 
 static bool is_asked(struct service *s) {
     pthread_mutex_lock(&s->mutex);
-    bool asked = s->questions.first != NULL;
+    bool asked = s->questions.first != NULL || s->told.first != NULL;
     pthread_mutex_unlock(&s->mutex);
     return asked;
 }
@@ -88,6 +93,17 @@ static void answer_one(struct service *s) {
     }
 }
 
+// tell_one gives the component the oldest answer, if there is one.
+static void tell_one(struct service *s) {
+    pthread_mutex_lock(&s->mutex);
+    struct told *t = told_pop(&s->told);
+    pthread_mutex_unlock(&s->mutex);
+    if (t == NULL) return;
+    rlh_finish(s->host);
+    service_told(s, t);
+    told_free(t);
+}
+
 static void on_woken(void *user) { run_calls(user, false, true); }
 
 static void begin(struct service *s) {
@@ -105,7 +121,7 @@ static bool receive(struct service *s, int64_t *idle_at) {
     rlh_message m;
     bool idles = k->idle != NULL && s->begun && *idle_at >= 0;
     bool timed = due != RLH_FOREVER && (!idles || due < *idle_at);
-    bool asked = s->begun && is_asked(s); // a question is next
+    bool asked = s->begun && is_asked(s); // a question or an answer is next
     int err = rlh_receive(s->host, &m, asked ? 0 : timed ? left_until(due) : idles ? left_until(*idle_at) : RLH_FOREVER);
     switch (err) {
     case RLH_OK:
@@ -134,7 +150,9 @@ static void run(struct service *s) {
         bool works = s->life == STARTED && linked && !has_failed(s);
         run_calls(s, !works, false);
         if (works && s->life == STARTED && !has_ended(s) && !has_failed(s)) linked = receive(s, &idle_at);
-        if (works && linked && s->begun && !has_failed(s)) answer_one(s);
+        bool goes_on = works && linked && s->begun;
+        if (goes_on && !has_failed(s)) answer_one(s);
+        if (goes_on && !has_failed(s)) tell_one(s);
     }
     service_stop(s);
 }
@@ -215,6 +233,7 @@ int rlh_serve(const rlh_component *kinds, size_t count) {
     if (s.control != NULL) control_close(s.control);
     rlh_host_close(s.host);
     for (rlh_question *q; (q = question_pop(&s.questions)) != NULL;) question_free(q);
+    for (struct told *t; (t = told_pop(&s.told)) != NULL;) told_free(t);
     return err == RLH_OK ? 0 : 1;
 }
 #else

@@ -20,8 +20,19 @@ void question_free(rlh_question *q);
 // question_answer has the component answer, and writes the frame with the answer. It returns false, and writes nothing,
 // where nobody waits for it any more.
 bool question_answer(rlh_question *q, rlh_host *host, const rlh_component *kind, void *self, struct text *frame);
-// requests_write describes requests: elements of a JSON array.
-void requests_write(struct text *t, const rlh_request *list, size_t count);
+// requests_write describes the requests and the asks of a kind: two members of a JSON object.
+void requests_write(struct text *t, const rlh_component *kind);
+
+// kept is a text that was given to the component, in a list.
+struct kept {
+    char *text;
+    struct kept *next;
+};
+// text_kept adds a text to a list, which owns it, and returns it; NULL where there is none, or no memory.
+const char *text_kept(struct kept **list, char *text);
+void texts_free(struct kept *list);
+// member_named returns the value of a name in an object. Of several the last counts, as for the host.
+json_place member_named(const struct json *doc, json_place object, const char *name);
 
 // question_list has questions on their way to the main thread, oldest first. Its owner has a lock.
 struct question_list {
@@ -29,6 +40,26 @@ struct question_list {
 };
 void question_push(struct question_list *list, rlh_question *q);
 rlh_question *question_pop(struct question_list *list);
+
+// ---- questions to others (asks.c)
+
+// told_read copies and reads a frame of the wire; NULL where it has no answer. told_free frees it.
+struct told;
+struct told *told_read(const char *json, size_t len);
+void told_free(struct told *t);
+
+// told_list has answers on their way to the main thread, oldest first. Its owner has a lock.
+struct told_list {
+    struct told *first, *last;
+};
+void told_push(struct told_list *list, struct told *t);
+struct told *told_pop(struct told_list *list);
+
+// asked is a question without an answer; number 0: none.
+struct asked {
+    int number;
+    uint32_t ask;
+};
 
 // ---- the control connection (control.c, grpc.c)
 
@@ -87,6 +118,8 @@ struct service {
     bool begun;
     struct timer timers[RLH_MOST_TIMERS];
     int timer_count; // made so far
+    struct asked asked[RLH_MOST_QUESTIONS];
+    int ask_count; // asked so far
     bool in_slot;
     uint32_t kept;     // blocks, when the slot began
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
@@ -98,6 +131,7 @@ struct service {
     pthread_cond_t posted;
     struct call *first, **last;
     struct question_list questions;
+    struct told_list told;
     bool ended;
 };
 
@@ -107,6 +141,8 @@ void service_call(struct service *s, struct call *c);
 void service_stop(struct service *s);
 // service_fire runs the timers that are due, and returns when the next one is: a point in time, or RLH_FOREVER.
 int64_t service_fire(struct service *s);
+// service_told gives the component an answer, unless its question is forgotten.
+void service_told(struct service *s, struct told *t);
 // service_takes_failure keeps a failure for the answer of the current control call and reports whether there is one.
 bool service_takes_failure(struct service *s, const char *reason);
 // service_failed has the component take no more messages. Any thread.

@@ -23,6 +23,7 @@ type host struct {
 	slots    []func(*component.Message)
 	handlers map[string]func(args []byte) ([]byte, error)
 	timers   map[uint32]func()
+	asked    map[uint32]func(reply []byte, err error) // by the numbers of their questions
 	failed   error
 	out      hostabi.ComponentMessage // the message being emitted
 	message  component.Message        // the message being handled
@@ -32,7 +33,7 @@ type host struct {
 
 func newHost(c component.Component, id component.Identity) *host {
 	m := c.Manifest()
-	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), handlers: map[string]func([]byte) ([]byte, error){}, timers: map[uint32]func(){}, wants: wantsOf(c)}
+	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), handlers: map[string]func([]byte) ([]byte, error){}, timers: map[uint32]func(){}, asked: map[uint32]func([]byte, error){}, wants: wantsOf(c)}
 	h.block.host = h
 	return h
 }
@@ -95,11 +96,47 @@ func (h *host) Handle(name string, fn func(args []byte) ([]byte, error)) {
 	h.handlers[name] = fn
 }
 
-// errAsk is the error of Host.Request.
-var errAsk = errors.New("a module cannot ask other components yet: run the component as a process, or built in")
+// Errors of Host.Request.
+var (
+	errAsk  = errors.New("this host cannot have modules ask: run the component as a process, or built in")
+	errMany = errors.New("too many questions have no answer yet")
+	errArgs = errors.New("a question was not accepted: its arguments are too long, or its time is below 0")
+)
 
-func (h *host) Request(_ string, _ []byte, _ time.Duration, answer func([]byte, error)) {
-	answer(nil, errAsk)
+func (h *host) Request(question string, args []byte, within time.Duration, answer func([]byte, error)) {
+	i := slices.IndexFunc(h.manifest.Asks, func(r component.Request) bool { return r.Name == question })
+	if i < 0 {
+		panic(fmt.Sprintf("the manifest asks no %q", question))
+	}
+	switch number := ask(uint32(i), args, int64(within)); hostabi.Status(number) {
+	case hostabi.StatusUnsupported:
+		h.soon(answer, errAsk)
+	case hostabi.StatusMemory:
+		h.soon(answer, errMany)
+	case hostabi.StatusArgument, hostabi.StatusState:
+		h.soon(answer, errArgs)
+	default:
+		h.asked[uint32(number)] = answer
+	}
+}
+
+// soon gives an answer between two messages.
+func (h *host) soon(answer func([]byte, error), err error) {
+	h.After(0, func() { answer(nil, err) })
+}
+
+// answered hands the answer to a question on.
+func (h *host) answered(a *hostabi.AnswerCall, text func(at, n uint32) []byte) {
+	answer := h.asked[a.Question]
+	delete(h.asked, a.Question)
+	if answer == nil {
+		return
+	}
+	if a.Fault == 0 {
+		answer(text(a.TextAt, a.TextLen), nil)
+		return
+	}
+	answer(nil, component.NoAnswer(a.Fault, string(text(a.TypeAt, a.TypeLen)), string(text(a.TextAt, a.TextLen)), string(text(a.PlaceAt, a.PlaceLen))))
 }
 
 // answer calls the handler of a request. The status is of its error.

@@ -36,6 +36,9 @@ func hostCancel(timer uint32) int32
 //go:wasmimport rl_component stop
 func hostStop(reason uint32) int32
 
+//go:wasmimport rl_optional ask
+func hostAsk(ask uint32, args unsafe.Pointer, n uint32, within int64) int32
+
 //go:wasmimport rl_component log
 func hostLog(level uint32, text unsafe.Pointer, n uint32)
 
@@ -45,6 +48,11 @@ func hostTryLog(level uint32, text unsafe.Pointer, n uint32)
 // column asks for a column by its name.
 func column(block uint32, name string, access hostabi.ColumnFlags, to *hostabi.ColumnBinding) hostabi.Status {
 	return hostabi.Status(hostColumn(block, unsafe.Pointer(unsafe.StringData(name)), uint32(len(name)), uint32(access), to))
+}
+
+// ask asks another component, and returns the number of the question.
+func ask(question uint32, args []byte, within int64) int32 {
+	return hostAsk(question, unsafe.Pointer(unsafe.SliceData(args)), uint32(len(args)), within)
 }
 
 // declare makes a metric known.
@@ -78,6 +86,11 @@ func messageAt(at uint32) *hostabi.ComponentMessage {
 // identityAt views the argument of rl_start.
 func identityAt(at uint32) *hostabi.Identity {
 	return (*hostabi.Identity)(linear.Pointer(at))
+}
+
+// answerAt views the argument of rl_answer.
+func answerAt(at uint32) *hostabi.AnswerCall {
+	return (*hostabi.AnswerCall)(linear.Pointer(at))
 }
 
 // callAt views the argument of rl_request.

@@ -14,7 +14,7 @@ func describe(name string, c component.Component) []byte {
 		}
 		return ports
 	}
-	d := hostabi.Manifest{Name: name, Signals: ports(m.Signals, 0), Slots: ports(m.Slots, hostabi.PortBlocks), Requests: m.Requests}
+	d := hostabi.Manifest{Name: name, Signals: ports(m.Signals, 0), Slots: ports(m.Slots, hostabi.PortBlocks), Requests: m.Requests, Asks: m.Asks}
 	if declared, ok := c.(*component.Declared); ok && declared.State == nil {
 		d.Flags = hostabi.ComponentStateless
 	}

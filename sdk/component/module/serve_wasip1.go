@@ -115,6 +115,14 @@ func exportRequest(at, _, buf, size uint32) (result int32) {
 	return int32(len(reply))
 }
 
+//go:wasmexport rl_answer
+func exportAnswer(at, n uint32) (result int32) {
+	defer guard(&result)
+	b := append([]byte(nil), linear.Bytes(at, n)...)
+	served.host.answered(answerAt(at), func(from, n uint32) []byte { return b[from:][:n] })
+	return served.host.outcome()
+}
+
 // state is the state whose length the newest rl_snapshot has asked for.
 var state []byte
 

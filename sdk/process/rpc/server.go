@@ -119,7 +119,11 @@ func (s *Server) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		err = nil // Serve has closed it
 	}
-	return errors.Join(err, s.http.Close())
+	ended := s.http.Close()
+	if errors.Is(ended, net.ErrClosed) {
+		ended = nil // the same listener, unless Serve has let go of it by now
+	}
+	return errors.Join(err, ended)
 }
 
 // count closes a connection that is one too many.

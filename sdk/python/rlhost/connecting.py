@@ -318,13 +318,20 @@ def _ended(folder: pathlib.Path | None) -> str:
 
 def connect(run: str = "", *, server: str | None = None, runs: str | None = None, timeout: float = 0.0) -> Workers:
     """Connects to the components of a run: its folder, its name such as cartpole/3, or the only one that runs here; runs is the folder to
-    look for runs in. Or to a server of that name. It is waited for as long as timeout says, in seconds. Raises WorkerLost."""
+    look for runs in. On a machine that has joined a run, by its whole name, cartpole/0003. Or to a server of that name. It is waited for as
+    long as timeout says, in seconds. Raises WorkerLost."""
     end = time.monotonic() + timeout
     while True:
         try:
             if server is not None:
                 return _connected(Endpoint(server_path(server), server=server), None)
-            folder = _folder(run, runs)
+            try:
+                folder = _folder(run, runs)
+            except WorkerLost:
+                joined = pathlib.Path(server_path(run))
+                if not joined.exists():
+                    raise
+                return _connected(Endpoint(str(joined)), None)  # a run of another machine, which this one has joined
             path = json.loads((folder / "run.json").read_text()).get("control_socket")
             if not path:
                 raise _error("", {"code": "E070", "reason": f"no job runs in {folder}"})

@@ -52,8 +52,10 @@ class LearnerConfig:
     clip: float = 0.2
     epochs: int = 4
     minibatch: int = 128
-    accumulate: int = 1  # 1 alone: a learner of your own that adds gradients up has a key of its own for that
-    burn_in_rows: int = 0  # 0 alone, likewise
+    accumulate: int = 1  # minibatches of an optimiser step; see Learner.accumulates
+    learners: int = 1  # that divide each minibatch; see Learner.configure
+    hosts: int = 0  # other hosts that do
+    burn_in_rows: int = 0  # first rows of each chunk that only warm a state up; see Learner.warms
     entropy_coef: float = 0.01
     value_coef: float = 0.5  # of 1/2 MSE
     value_clip: float = 0.0
@@ -81,7 +83,7 @@ class LearnerConfig:
     def check(self) -> None:
         """Raises ConfigErrors for values that make learning impossible."""
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
-                  ("minibatch", 1, 1 << 24), ("entropy_coef", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
+                  ("minibatch", 1, 1 << 24), ("accumulate", 1, 4096), ("burn_in_rows", 0, 1 << 24), ("entropy_coef", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
                   ("bounds_loss_coef", 0, 1e6), ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
                   ("adam_beta1", 0, 0.999999), ("adam_beta2", 0, 0.999999),
@@ -92,12 +94,6 @@ class LearnerConfig:
             errors.append(ConfigError("vtrace_recompute", f'is "{self.vtrace_recompute}", want dataset or epoch'))
         if self.discount not in ("replace", "multiply"):
             errors.append(ConfigError("discount", f'is "{self.discount}", want replace or multiply'))
-        if self.accumulate != 1:
-            errors.append(ConfigError("accumulate", f"is {self.accumulate}, and learners in Python make a step of each minibatch",
-                                      "raise minibatch, or have the built-in learner"))
-        if self.burn_in_rows:
-            errors.append(ConfigError("burn_in_rows", f"is {self.burn_in_rows}, and learners in Python begin chunks with the stored states",
-                                      "take it out, or have the built-in learner"))
         if self.learning_rate_min > self.learning_rate_max:
             errors.append(ConfigError("learning_rate_min", f"is {self.learning_rate_min}, above learning_rate_max"))
         if self.adaptive_kl and self.lr_anneal_env_steps:
@@ -163,15 +159,17 @@ class Learner(Component):
     the run's metrics of that dataset."""
 
     kind = "learner"
-    signals = [Signal("weights", "weights", "a new policy version"),
-               Signal("stats", "learner_stats", "what one dataset's update reports")]
-    slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
+    signals = [Signal("weights", "weights", "a new policy version", schema=0xA1E49295469A2B3E),
+               Signal("stats", "learner_stats", "what one dataset's update reports", schema=0x5EF2215C82C018C3)]
+    slots = [Slot("on_dataset", "dataset", "enough rows for one learner round", schema=0x666593617CF3A993)]
 
     joint = False  # a subclass that learns policy.actions as they are sets it; others are given one choice that counts from 0
     inputs = False  # a subclass that reads policy.inputs as they are sets it; others are given one observation of f32
     boxes = False  # a subclass that learns Box actions sets it; others are given discrete ones alone
     agents = False  # a subclass that leaves out rows in which an agent does not act (active is 0) sets it; others' agents always act
     cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
+    accumulates = False  # a subclass whose optimiser steps are of config.accumulate minibatches sets it; others' are of one
+    warms = False  # a subclass that leaves the first config.burn_in_rows rows of a chunk to warming its state up sets it; others have none
     networks = False  # a subclass that learns any network of the host sets it, and gets a Network; others get a PolicyLayout
     policy: Any  # from begin_learning on
     env_steps = 0  # learned from so far
@@ -220,6 +218,18 @@ class Learner(Component):
         """Reads the table."""
         self.config = decode(config, self.Config)
         self.config.check()
+        errors, who = [], type(self).__name__
+        if self.config.accumulate != 1 and not self.accumulates:
+            errors.append(ConfigError("accumulate", f"is {self.config.accumulate}, and {who} makes an optimiser step of each minibatch",
+                                      "raise minibatch, or write a learner that adds gradients up and sets accumulates"))
+        if self.config.burn_in_rows and not self.warms:
+            errors.append(ConfigError("burn_in_rows", f"is {self.config.burn_in_rows}, and {who} begins chunks with the stored states",
+                                      "take it out, or write a learner that warms them up and sets warms"))
+        for key, alone in (("learners", 1), ("hosts", 0)):
+            if getattr(self.config, key) != alone:
+                errors.append(ConfigError(key, f"is {getattr(self.config, key)}, and {who} learns alone", "take it out"))
+        if errors:
+            raise ConfigErrors(errors)
 
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
@@ -229,6 +239,7 @@ class Learner(Component):
         if isinstance(self.policy, PolicyLayout):
             self._check_inputs()
             self._check_core()
+        self._check_burn_in()
         self._check_actions()
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
@@ -270,6 +281,17 @@ class Learner(Component):
         if core and core.chunk > self.config.minibatch:
             raise ValueError(f"minibatch = {self.config.minibatch} rows is less than one of the chunks that policy {self.config.policy!r} "
                              f"is learned in: want {core.chunk} or more, or a smaller net.chunk")
+
+    def _check_burn_in(self) -> None:
+        """Raises ValueError for burn-in that leaves nothing of a chunk."""
+        if isinstance(self.policy, PolicyLayout):
+            chunk = self.policy.core.chunk if self.policy.core else 0
+        else:
+            chunk = self.policy.chunk
+        rows = self.config.burn_in_rows
+        if rows and rows >= chunk:
+            why = f"is learned in chunks of {chunk} rows, of which none would be left" if chunk else "keeps no state that rows could warm up"
+            raise ValueError(f"burn_in_rows = {rows}, and policy {self.config.policy!r} {why}: want fewer, or a larger net.chunk")
 
     def begin(self) -> None:
         """Publishes the initial policy, or that of a restored state: as the newest published version if it is that, else under one that no

@@ -215,7 +215,7 @@ def _answer(until: float, run: Handler, args: Mapping[str, Any], came: Future[by
 
 _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bool": (lambda v: isinstance(v, bool), "true or false"),
-    "integer": (lambda v: isinstance(v, int) and not isinstance(v, bool) or isinstance(v, float) and v.is_integer(), "a whole number"),
+    "integer": (lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number such as 3"),
     "number": (lambda v: isinstance(v, (int, float)) and not isinstance(v, bool), "a number"),
     "text": (lambda v: isinstance(v, str), "a text"), "list": (lambda v: isinstance(v, list), "a list"),
     "table": (lambda v: isinstance(v, dict), "a table"), "any": (lambda v: True, "")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, cast
 from . import _native
 from .component import Component, ConfigError, ConfigErrors, Flow, Signal
 from .host import Host
+from .requests import Ask, Asked, handlers_of, request
 from .values import PAYLOAD as VALUE
 
 Port = tuple[str, str]  # a part, and one of its ports
@@ -24,8 +26,9 @@ class Together(Component):
             wires = [("ping.ping", "pong.on_ping"), ("pong.pong", "ping.on_pong")]
 
     The parts are written as any component. A port that one of the wires has is inside; every other one is a port of the whole, under the
-    name PART_PORT. The table of a part is the one under its name: [component.game.ping]. For the host it is one component: it is killed,
-    restarted, swapped and scaled as a whole, and fails with any of its parts. It does not save its state, and its parts answer no requests.
+    name PART_PORT, and so are the requests that parts answer and the questions that they ask others. The table of a part is the one under its
+    name: [component.game.ping]. For the host it is one component: it is killed, restarted, swapped and scaled as a whole, and fails with any
+    of its parts. It does not save its state.
 
     Inside, a value is passed as it is, and a message's block is claimed until it has been handled."""
 
@@ -38,6 +41,8 @@ class Together(Component):
         for name, kind in cls.parts.items():
             for slot in kind.slots:
                 setattr(cls, f"{name}_{slot.name}", _handler(name, slot.name))
+            for asked in handlers_of(kind):
+                setattr(cls, f"{name}_{asked}", _answering(name, asked, getattr(kind, asked)))
 
     def __init__(self) -> None:
         self._parts = {name: kind() for name, kind in self.parts.items()}
@@ -98,6 +103,7 @@ class Together(Component):
             inside |= {("signal", source), ("slot", sink)}
         of.signals = [replace(s, name="_".join(at)) for at, s in signals.items() if ("signal", at) not in inside]
         of.slots = [replace(s, name="_".join(at)) for at, s in slots.items() if ("slot", at) not in inside]
+        of.asks = [Ask(f"{name}_{a.name}", a.doc, **a.args) for name, part in parts.items() for a in part.asks]
 
     # Inside.
 
@@ -156,6 +162,10 @@ class _PartHost:
         else:
             self._host.reply(f"{self._name}_{signal}", m, request)
 
+    def request(self, ask: str, within: float = 30.0, /, **args: Any) -> Asked:
+        """As Host.request, under the part's name."""
+        return self._host.request(f"{self._name}_{ask}", within, **args)
+
     def add_arena(self, name: str, *args: Any, **more: Any) -> Any:
         """As Host.add_arena, under the part's name."""
         return self._host.add_arena(f"{self._name}.{name}", *args, **more)
@@ -175,6 +185,14 @@ def _inside(name: str, part: Component, wires: Sequence[tuple[str, str]], parts:
 
 def _handler(part: str, slot: str) -> Callable[[Together, Any], object]:
     return lambda self, m: getattr(self._parts[part], slot)(m)
+
+
+def _answering(part: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A request of the whole, with the parameters of the part's."""
+    @functools.wraps(method)
+    def answer(self: Together, **args: Any) -> Any:
+        return getattr(self._parts[part], name)(**args)
+    return request(answer)
 
 
 def _port(end: str) -> Port:

@@ -52,12 +52,16 @@ class Link:
 
     def __init__(self):
         self.answers = []
+        self.states = {}  # by the number of their call
 
     def bind(self, *arguments):
         pass
 
     def wire_send(self, document):
         pass
+
+    def state_send(self, call, data):
+        self.states[call] = data
 
     def send(self, slot, kind, inline0, inline1, t=0, split=0):
         self.answers.append(rlhost.Message(slot=slot, kind=kind, inline=(inline0, inline1), t=t, split=split))

@@ -144,7 +144,7 @@ class FakeHost:
         struct.pack_into("<Q", data, 0, self.finished)
         self.to_plugin.put(bytes(data), 5.0)
 
-    def receive(self, timeout=10.0):
+    def receive(self, timeout=30.0):
         """The next message from the plugin that is not an acknowledgement alone. Data is finished with at once."""
         end = time.monotonic() + timeout
         while True:
@@ -166,7 +166,7 @@ class FakeHost:
     def send_frame(self, document, fds=()):
         socket.send_fds(self.wire, [json.dumps(document).encode()], list(fds))
 
-    def frame(self, name, timeout=10.0):
+    def frame(self, name, timeout=30.0):
         """Waits for a frame of that name and returns (document, files); others are kept."""
         end = time.monotonic() + timeout
         while True:
@@ -181,7 +181,7 @@ class FakeHost:
                 raise Died(f"the wire is closed: {self.log()}")
             self.frames.append((json.loads(data), fds))
 
-    def grant_arena(self, timeout=10.0):
+    def grant_arena(self, timeout=30.0):
         """Answers the plugin's request for an arena; returns it."""
         asked, _ = self.frame("add_arena", timeout)
         arena = HostArena(len(self.arenas) + 1, asked["name"], asked["blocks"], asked["block_bytes"], asked.get("schema"))
@@ -205,7 +205,7 @@ class FakeHost:
         if not self.dead():
             signal.pidfd_send_signal(self.pidfd, number)
 
-    def shutdown(self, timeout=10.0):
+    def shutdown(self, timeout=60.0):
         """Ends the plugin in order and returns its exit status."""
         with contextlib.suppress(grpc.RpcError):
             self.raw(control.SHUTDOWN, b"")

@@ -96,5 +96,22 @@ class Odd(gymnasium.Env):
         return self.observe(), total, self.count == 5, False, {"action_mask": [1, 0, 1]} if self.fail == "mask" else self.info()
 
 
+class Painted(Odd):
+    """Draws its count, or something that is no picture."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 12}
+
+    def __init__(self, render_mode=None, picture="good"):
+        super().__init__()
+        self.render_mode, self.picture = render_mode, picture
+
+    def render(self):
+        if self.picture == "raises" or self.picture == "late" and self.count:
+            raise RuntimeError("no brush")
+        return {"flat": numpy.zeros((4, 5), numpy.uint8), "floats": numpy.zeros((4, 5, 3)), "none": None}.get(
+            self.picture, numpy.full((4, 5, 3), self.count, numpy.uint8))
+
+
+gymnasium.register("Painted-v0", Painted, max_episode_steps=4)
 gymnasium.register("Odd-v0", Odd, max_episode_steps=4)
 gymnasium.register("OddLong-v0", Odd)

@@ -57,10 +57,19 @@ def consume(channel, n, results):
 HELD = """
 import sys, time, rlhost
 c = rlhost.Channel.connect(sys.argv[1])
-mine = [c.get(), c.get()]          # of the second it has not said that it has read it
+mine = [c.get(), c.get()]          # of the second it has not said that it has used it
 waiting = c.get_batch(100, async_op=True)
 print("holds", flush=True)
 time.sleep(100)
+"""
+
+BATCH = """
+import os, sys, rlhost
+c = rlhost.Channel.connect(sys.argv[1])
+before = [c.get(), c.get(), c.get()]
+batch = c.get_batch(4)             # its regions are mapped before it is here
+del before                         # two regions of three are given back; the next request would give back the other
+os._exit(0)
 """
 
 
@@ -240,6 +249,29 @@ class ChannelTest(unittest.TestCase):
         c.put("kept")
         self.assertEqual(c.get(timeout=5), "kept")
 
+    def test_an_interrupt_right_after_the_request_takes_no_item(self):
+        class Interrupting:
+            def __init__(self, socket):
+                self.socket = socket
+
+            def __getattr__(self, name):
+                return getattr(self.socket, name)
+
+            def send(self, *frame):
+                connection.socket = self.socket
+                self.socket.send(*frame)
+                raise KeyboardInterrupt
+
+        with self.channel() as c, rlhost.Channel.connect(c.name) as d:
+            d.qsize()
+            connection = d._connection
+            for get in (d.get, lambda: d.get_batch(1), lambda: d.get(async_op=True)):
+                connection.socket = Interrupting(connection.socket)
+                with self.assertRaises(KeyboardInterrupt):
+                    get()
+                c.put("one")
+                self.assertEqual(d.get(timeout=10), "one")
+
     def test_asyncio(self):
         c = self.channel()
         ticks = []
@@ -319,8 +351,27 @@ class ChannelTest(unittest.TestCase):
         child.send_signal(signal.SIGKILL)
         child.communicate()
         self.until(lambda: c.stat()["waiting_gets"] == 0)
-        self.assertEqual(c.stat()["lost"], 0)       # its last request said that it had read both
+        self.assertEqual(c.stat()["lost"], 0)       # its last request said that it had used both
         self.assertEqual(c.get_batch(3), [2, 3, 4])
+
+    def test_a_dead_client_loses_all_of_its_last_batch(self):
+        c = self.channel()
+        for n in range(8):
+            c.put(np.full(1 if n in (3, 5) else 20_000, n))
+        subprocess.run([sys.executable, "-c", BATCH, c.name], check=True)
+        self.until(lambda: c.stat()["lost"])
+        self.assertEqual((c.stat()["lost"], c.stat()["items"]), (5, 1))
+
+    def test_a_handle_that_is_gone_before_leave_gives_back_what_it_got(self):
+        c = self.channel()
+        other = rlhost.Channel.connect(c.name)
+        for n in range(2):
+            c.put(n)
+        handle = other.get_batch(2, async_op=True)
+        self.until(lambda: handle.done)
+        del handle
+        other.leave()
+        self.assertEqual((c.get_batch(2), c.stat()["lost"]), ([0, 1], 0))
 
     def test_the_same_name_twice(self):
         c = self.channel(3)

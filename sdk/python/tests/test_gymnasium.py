@@ -438,6 +438,23 @@ class StepTest(unittest.TestCase):
             with self.subTest(args), self.assertRaisesRegex(Unusable, text):
                 Source("odd_envs:Odd-v0", args)
 
+    def test_pictures_are_described_and_sent(self):
+        args = {"render_mode": "rgb_array"}
+        self.assertEqual(Source("odd_envs:Painted-v0", args).spec.picture, (5, 4, 12.0))
+        self.assertEqual(spec.EnvSpec.unpack(Source("odd_envs:Painted-v0", args).spec.pack()).picture, (5, 4, 12.0))
+        self.assertIsNone(Source("odd_envs:Painted-v0").spec.picture)
+        for picture, text in (("flat", r"shape \(4, 5\) and type uint8: want uint8 of \[height, width, 3\]"), ("floats", "type float64"),
+                              ("none", "type object"), ("raises", "RuntimeError: no brush")):
+            with self.subTest(picture), self.assertRaisesRegex(Unusable, 'render\\(\\) with render_mode = "rgb_array": .*' + text):
+                Source("odd_envs:Painted-v0", {**args, "picture": picture})
+        worker, _ = self.begin(use="odd_envs:Painted-v0", args={**args, "picture": "late"})
+        self.assertIsNone(worker.reset())
+        size = worker.host.call("EnvState", {"do": "render", "env": 0})
+        self.assertEqual((size["bytes"], worker.host.link.states[size["call"]]), (60, bytes(60)))
+        self.assertIsNone(worker.step(0))
+        with self.assertRaisesRegex(Refusal, "no brush"):
+            worker.host.call("EnvState", {"do": "render", "env": 0})
+
     def test_a_reward_may_be_an_array_of_one_element(self):
         worker, block = self.begin(args={"fail": "array"}, envs=2)
         block["action"][0] = [1, -1]

@@ -274,10 +274,26 @@ class LearnerConfigTest(unittest.TestCase):
         self.assertIn("learning_rate", keys)
         self.assertEqual(set(keys) - {f.name for f in dataclasses.fields(LearnerConfig)}, {"kind", "count", "loop", "swap"})
 
-    def test_what_it_does_not_do_is_refused(self):
-        LearnerConfig(accumulate=1, burn_in_rows=0).check()
-        with self.assertRaisesRegex(ConfigErrors, "`accumulate` is 2, .*raise minibatch.*`burn_in_rows` is 3, .*take it out"):
-            LearnerConfig(accumulate=2, burn_in_rows=3).check()
+    def test_what_a_learner_does_not_do_is_refused(self):
+        table = {"accumulate": 2, "burn_in_rows": 3}
+        Learner().configure({"accumulate": 1, "burn_in_rows": 0})
+        with self.assertRaisesRegex(ConfigErrors, "`accumulate` is 2, and Learner makes .*raise minibatch.*`burn_in_rows` is 3, .*take it out"):
+            Learner().configure(table)
+        able = type("Able", (Learner,), {"accumulates": True, "warms": True, "cores": True})()
+        able.configure(table)
+        self.assertEqual((able.config.accumulate, able.config.burn_in_rows), (2, 3))
+        with self.assertRaisesRegex(ConfigErrors, "`learners` is 2, and Able learns alone.*`hosts` is 1, and Able"):
+            able.configure({"learners": 2, "hosts": 1})
+        for key, value in (("accumulate", 0), ("accumulate", 4097), ("burn_in_rows", -1)):
+            with self.subTest(key), self.assertRaisesRegex(ConfigErrors, f"`{key}` is {value}"):
+                able.configure({key: value})
+
+    def test_burn_in_leaves_rows_of_a_chunk(self):
+        for table, rows, want in (({}, 1, "keeps no state that rows could warm up"), ({"net": {"core": {"kind": "gru"}}}, 16, "chunks of 16 rows")):
+            learner = Learner()
+            learner.cores, learner.config = True, LearnerConfig(burn_in_rows=rows)
+            with self.subTest(want), self.assertRaisesRegex(ValueError, want):
+                learner.start(host([CHOICE, OBS], table))
 
     def test_a_rate_that_follows_the_divergence_has_bounds(self):
         LearnerConfig(adaptive_kl=0.01).check()

@@ -461,6 +461,24 @@ class Locks(ObjectsTest):
             with other.read_latest(self.name).lock(timeout=10) as a:
                 a[0] = 1
 
+    def test_an_interrupt_right_after_the_request_takes_no_lock(self):
+        connection = self.entry._object.connection
+        send = connection.send
+
+        def interrupted(*frame):
+            connection.send = send
+            send(*frame)
+            raise KeyboardInterrupt
+
+        with objects.Store() as other:
+            theirs = other.read_latest(self.name).lock()
+            connection.send = interrupted
+            with self.assertRaises(KeyboardInterrupt):
+                self.entry.lock()
+            theirs.release()
+            with other.read_latest(self.name).lock(timeout=10) as a:
+                a[0] = 1
+
     def test_what_cannot_be_written_in_place(self):
         self.store.put(self.name + "-dict", {"a": 1})
         with self.assertRaisesRegex(objects.WrongDType, "neither arrays nor bytes"):

@@ -105,8 +105,8 @@ class RecordTest(InFolder):
             self.assertEqual([set(f.ravel()) for f in frames], [{k + camera} for k in (0, 1, 2)] * 2)
         with self.assertRaisesRegex(rlhost.VecError, "status"):
             rlhost.record(policy, module, "module.png", camera=2)
-        with self.assertRaisesRegex(rlhost.VecError, "cartpole.* draws no pictures in colour"):
-            rlhost.record(policy, "cartpole@1", "module.png")
+        with self.assertRaisesRegex(rlhost.VecError, "acrobot.* draws no pictures in colour"):
+            rlhost.record(policy, "acrobot@1", "module.png")
 
     def test_what_cannot_be_made_is_named_and_leaves_no_file(self):
         policy = self.policy()

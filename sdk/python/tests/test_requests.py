@@ -85,7 +85,7 @@ class ServerTest(unittest.TestCase):
         until(lambda: seen[-1] == -1)
 
     def test_failures_have_type_text_and_place(self):
-        def fails(how: str):
+        def fails(how: str, times: int = 1):
             if how == "raise":
                 raise KeyError("no such key")
             if how == "nan":
@@ -102,6 +102,7 @@ class ServerTest(unittest.TestCase):
             with self.assertRaisesRegex(rlhost.HandlerError, "E124: the answer (is no JSON|has 122883 bytes, at most 122880)"):
                 client.request(server.name, "fails", how=how)
         for args, text in [({}, "the argument how is missing"), ({"how": 1}, "the argument how is 1, want a text"),
+                           ({"how": "x", "times": 3.0}, r"the argument times is 3\.0, want a whole number such as 3"),
                            ({"how": "x", "hw": 1}, "there is no argument hw: did you mean how?")]:
             with self.assertRaisesRegex(rlhost.BadArguments, "E121: " + text):
                 client.request(server.name, "fails", **args)

@@ -1,5 +1,6 @@
 """Several components in one process."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -41,6 +42,13 @@ GAME = """
         def on_again(self, m):
             pass
 
+        @rlhost.request
+        def score(self, of: str, times: int = 1) -> int:
+            '''Rallies at most.'''
+            if of != "ping":
+                raise KeyError(of)
+            return self.most * times
+
     class Pong(rlhost.Component):
         signals = [rlhost.Signal("pong", "number")]
         slots = [rlhost.Slot("on_ping", "number")]
@@ -54,6 +62,7 @@ GAME = """
     class Talk(rlhost.Component):
         signals = [rlhost.Signal("said", "value"), rlhost.Signal("page", "page")]
         slots = [rlhost.Slot("on_said", "value"), rlhost.Slot("on_page", "page")]
+        asks = [rlhost.Ask("verdict", "whether that is enough", pages=int)]
 
         def start(self, host):
             self.pages, self.read = host.add_arena("pages", 2, 64), 0
@@ -73,6 +82,11 @@ GAME = """
                 self.turn()
             else:
                 self.host.log.info("read %d pages", self.read)
+                self.host.request("verdict", 20.0, pages=self.read).add_done_callback(self.judged)
+
+        def judged(self, asked):
+            self.host.log.info("verdict %s", asked.result())
+            self.host.request("verdict", 20.0, pages=0)  # that is all
 
         def begin(self):
             self.turn()
@@ -85,10 +99,29 @@ GAME = """
 
     class Judge(rlhost.Component):
         slots = [rlhost.Slot("on_done", "value")]
+        asks = [rlhost.Ask("score", of=str, times=int)]
+
+        def start(self, host):
+            self.left = {"verdict", "score"}
 
         def on_done(self, value):
             self.host.log.info("done %s", value)
-            self.host.stop("component")
+            self.host.request("score", 20.0, of="ping", times=2).add_done_callback(self.scored)
+
+        def scored(self, asked):
+            self.host.log.info("score %s", asked.result())
+            self.over("score")
+
+        @rlhost.request
+        def verdict(self, pages: int):
+            if pages == 0:
+                self.over("verdict")
+            return pages >= 100
+
+        def over(self, what):
+            self.left.discard(what)
+            if not self.left:
+                self.host.stop("component")
 
     class Game(rlhost.Together):
         parts = {"ping": Ping, "pong": Pong, "talk": Talk}
@@ -110,11 +143,13 @@ interpreter = ["PYTHON"]
 [component.game]
 plugin = "game"
 kind = "game"
+asks = { talk_verdict = "judge.verdict" }
 [component.game.ping]
 KEYS
 [component.judge]
 plugin = "game"
 kind = "judge"
+asks = { score = "game.ping_score" }
 [[wire]]
 signal = "game.ping_done"
 slot = "judge.on_done"
@@ -138,6 +173,8 @@ class RunTest(unittest.TestCase):
         self.assertIn("read 100 pages", ran.stderr)
         done = eval(ran.stderr.split("judge: done ")[1].splitlines()[0])
         self.assertEqual((done["rallies"], len(set(done["pids"]))), (3000, 1))
+        self.assertIn("judge: score 6000", ran.stderr)
+        self.assertIn("game: verdict True", ran.stderr)
 
     def test_they_are_killed_and_restarted_as_one(self):
         ran = self.run_with("most = 50\ndies = true")
@@ -149,7 +186,7 @@ class RunTest(unittest.TestCase):
     def test_a_wrong_key_of_a_part_has_its_place(self):
         ran = self.run_with("mst = 3")
         self.assertEqual(ran.returncode, 3)
-        self.assertIn("game.toml:13:7: error[E005]: `ping.mst` is not a key", ran.stderr)
+        self.assertIn("game.toml:14:7: error[E005]: `ping.mst` is not a key", ran.stderr)
 
 
 class One(rlhost.Component):
@@ -160,7 +197,25 @@ class One(rlhost.Component):
         """Takes it."""
 
 
+class Sums(rlhost.Component):
+    asks = [rlhost.Ask("weigh", "how heavy", item=str)]
+
+    @rlhost.request
+    def sum(self, a: int, b: float = 1.0) -> float:
+        """Of two numbers."""
+        return a + b
+
+
 class ClassTest(unittest.TestCase):
+    def test_requests_and_asks_of_parts_are_of_the_whole(self):
+        class Pair(rlhost.Together):
+            parts = {"x": Sums, "y": Sums}
+        from rlhost.requests import handlers_of
+        found = {name: h.document() for name, h in handlers_of(Pair).items()}
+        self.assertEqual(found, {name: {**handlers_of(Sums)["sum"].document(), "name": name} for name in ("x_sum", "y_sum")})
+        self.assertEqual(json.loads(handlers_of(Pair())["y_sum"].answer({"a": 2})), 3.0)
+        self.assertEqual([a.document()["name"] for a in Pair.asks], ["x_weigh", "y_weigh"])
+
     def test_ports_that_no_wire_has_are_ports_of_the_whole(self):
         class Pair(rlhost.Together):
             parts = {"a": One, "b": One}

@@ -84,10 +84,12 @@ pub trait Env: Sized {
     fn load(&mut self, _from: &[u8]) -> bool {
         false
     }
-    /// Shows the environment as text.
+    /// Shows the environment as text; see `Spec::text`.
     fn render(&self) -> Option<String> {
         None
     }
+    /// Draws the environment, and changes no state; see `Spec::picture`.
+    fn draw(&self, _picture: &mut Picture) {}
 }
 
 /// Reset parameter k out of what `Env::set_params` takes, or fallback where nobody sets it.
@@ -240,6 +242,48 @@ impl Arg {
     }
 }
 
+/// What an environment draws on: height rows of width pixels of three bytes, black at first. Places are in pixels from the upper left corner,
+/// with fractions; colours are 0xRRGGBB. What lies outside is cut off.
+pub struct Picture<'a> {
+    pub rgb: &'a mut [u8],
+    pub width: u32,
+    pub height: u32,
+}
+
+impl Picture<'_> {
+    /// Fills a rectangle.
+    pub fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, colour: u32) {
+        for row in pixel(y, self.height)..pixel(y + height, self.height) {
+            self.span(row, x, x + width, colour);
+        }
+    }
+
+    /// Fills a disc around (x, y).
+    pub fn disc(&mut self, x: f32, y: f32, radius: f32, colour: u32) {
+        for row in pixel(y - radius, self.height)..pixel(y + radius, self.height) {
+            let off = row as f32 + 0.5 - y;
+            let square = radius * radius - off * off;
+            if square > 0.0 {
+                self.span(row, x - square.sqrt(), x + square.sqrt(), colour);
+            }
+        }
+    }
+
+    /// Fills the pixels of a row from left to right.
+    fn span(&mut self, row: u32, left: f32, right: f32, colour: u32) {
+        let [_, red, green, blue] = colour.to_be_bytes();
+        for at in pixel(left, self.width)..pixel(right, self.width) {
+            let i = 3 * (row * self.width + at) as usize;
+            self.rgb[i..i + 3].copy_from_slice(&[red, green, blue]);
+        }
+    }
+}
+
+/// The pixel nearest to a place on one axis, from 0 to most.
+fn pixel(at: f32, most: u32) -> u32 {
+    ((at + 0.5) as u32).min(most)
+}
+
 /// Describes an environment.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -274,6 +318,10 @@ pub struct Spec {
     pub max_envs: u32,
     /// Of what save writes: raise it when that changes.
     pub state_version: u32,
+    /// See `Spec::text`.
+    pub text: bool,
+    /// See `Spec::picture`: width, height and pictures a second; no width: none.
+    pub picture: (u32, u32, f32),
 }
 
 impl Spec {
@@ -299,6 +347,8 @@ impl Spec {
             episode_limit: 0,
             max_envs: 0,
             state_version: 0,
+            text: false,
+            picture: (0, 0, 0.0),
         }
     }
 
@@ -400,6 +450,18 @@ impl Spec {
     /// Adds a number of an episode that begins, which `Env::tell_reset` writes.
     pub fn reset_info(mut self, name: &str) -> Spec {
         self.reset_infos.push(name.to_string());
+        self
+    }
+
+    /// Says that `Env::render` shows the environment as text.
+    pub fn text(mut self) -> Spec {
+        self.text = true;
+        self
+    }
+
+    /// Says that `Env::draw` draws pictures of that size, in pixels, so many a second at normal speed; 0 = not said.
+    pub fn picture(mut self, width: u32, height: u32, fps: f32) -> Spec {
+        self.picture = (width, height, fps);
         self
     }
 

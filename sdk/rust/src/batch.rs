@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
 use crate::agents::{is_dynamic, per_agent, Agents, Keep, KEEP};
-use crate::author::{Arg, Config, Element, Env, Field, Rng, Space, Spec};
+use crate::author::{Arg, Config, Element, Env, Field, Picture, Rng, Space, Spec};
 use crate::memory::{self, Part, Rows, Tensor};
 use core::mem::{size_of, size_of_val};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -107,6 +107,7 @@ pub struct Batch<E: Env> {
     mode: u32,
     actions: Vec<Field>, // of a struct, or the one that is none
     state_version: u32,
+    picture: (u32, u32), // width and height
     bound: bool,
     action: Tensor<E::Action>,
     obs: Tensor<E::Obs>,
@@ -371,6 +372,10 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         dt: spec.dt,
         reward_threshold: f32::NAN,
         state_version: spec.state_version,
+        render_modes: shows(&spec),
+        render_width: spec.picture.0,
+        render_height: spec.picture.1,
+        render_fps: spec.picture.2,
         name,
         version,
         ..Default::default()
@@ -382,6 +387,13 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     out.extend_from_slice(&values);
     out.extend_from_slice(&strings);
     Ok(out)
+}
+
+/// The modes of rl_render.
+fn shows(spec: &Spec) -> u32 {
+    let text = if spec.text { abi::RENDER_TEXT } else { 0 };
+    let colours = if spec.picture.0 > 0 { abi::RENDER_RGB } else { 0 };
+    text | colours
 }
 
 /// Writes the figures of environment i that the host wants.
@@ -457,6 +469,7 @@ impl<E: Env> Batch<E> {
             idle: count,
             mode,
             state_version: spec.state_version,
+            picture: (spec.picture.0, spec.picture.1),
             bound: false,
             action: match spec.actions.is_empty() {
                 true => Tensor::new(elems(&spec.action), each, count),
@@ -939,5 +952,16 @@ impl<E: Env> Batch<E> {
 
     pub fn render(&self, i: usize) -> Option<String> {
         self.envs[i].render()
+    }
+
+    /// Draws environment i; None where it draws nothing.
+    pub fn draw(&self, i: usize) -> Option<Vec<u8>> {
+        let (width, height) = self.picture;
+        if width == 0 {
+            return None;
+        }
+        let mut rgb = vec![0; 3 * width as usize * height as usize];
+        self.envs[i].draw(&mut Picture { rgb: &mut rgb, width, height });
+        Some(rgb)
     }
 }

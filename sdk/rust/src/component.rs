@@ -26,7 +26,7 @@
 
 use crate::author::{Config, Element};
 use crate::component_abi::{
-    self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, Identity, PortDesc, RequestCall, RequestDesc,
+    self as abi, AnswerCall, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, Identity, PortDesc, RequestCall, RequestDesc,
 };
 use crate::memory;
 pub use crate::state::{pack, unpack, State};
@@ -60,6 +60,13 @@ pub trait Component: Sized {
     /// Answers a request, by its place in REQUESTS, with JSON; see [`crate::quote`]. Lists and tables among the arguments are JSON texts.
     fn request(&mut self, _request: usize, _args: &mut Config) -> Result<String, String> {
         Err("there is no such request".to_string())
+    }
+    /// The questions that it asks others; the key `asks` of its table says who answers.
+    const ASKS: &'static [Request] = &[];
+    /// Gets the answer to a question of the function [`ask`], by the question's place in ASKS and the number that `ask` has returned: JSON, or
+    /// why there is none.
+    fn answered(&mut self, _ask: usize, _question: u32, _answer: Result<&str, Unanswered>) -> Result<(), String> {
+        Ok(())
     }
     /// Is called before the component is saved at rest or replaced, to finish what it has begun; `resume` ends that. A component that has
     /// nothing under way between two calls needs neither.
@@ -106,12 +113,24 @@ pub struct Slot {
     pub wants: &'static [Want],
 }
 
-/// A question that other programs and components ask by its name.
+/// A question that others ask the component, or that it asks others, by its name.
 pub struct Request {
     pub name: &'static str,
     /// such as "lr number, warm bool?"; the types are bool, integer, number, text, list, table and any
     pub args: &'static str,
     pub doc: &'static str,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unanswered {
+    /// component_abi::ANSWER_LATE and so on: the number of a code such as E123
+    pub fault: u32,
+    pub text: String,
+    /// of an error of the other component, such as ValueError
+    pub kind: String,
+    /// where it happened
+    pub place: String,
 }
 
 /// A column that a slot looks at.
@@ -374,6 +393,16 @@ pub fn cancel_timer(timer: i32) -> bool {
     unsafe { abi::cancel(timer as u32) == 0 }
 }
 
+/// Asks a question of ASKS, with a JSON object, for an answer within nanoseconds, 0 = half a minute. It returns the question's number, and
+/// `answered` is called later, once.
+pub fn ask(ask: u32, args: &str, within: i64) -> Result<u32, String> {
+    match unsafe { abi::ask(ask, args.as_ptr() as u32, args.len() as u32, within) } {
+        crate::abi::STATUS_MEMORY => Err("too many questions have no answer yet".to_string()),
+        number if number < 0 => Err("a question was not accepted".to_string()),
+        number => Ok(number as u32),
+    }
+}
+
 /// Asks the run to end at the next dataset boundary, for component_abi::STOP_FOR_OWN and so on; the pipeline must grant "stop".
 pub fn stop_run(reason: u32) -> bool {
     unsafe { abi::stop(reason) == 0 }
@@ -459,7 +488,7 @@ impl<C: Component> Running<C> {
     }
 
     pub fn manifest(&mut self, buf: u32, cap: u32) -> i32 {
-        memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS, C::REQUESTS), buf, cap)
+        memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS, C::REQUESTS, C::ASKS), buf, cap)
     }
 
     pub fn start(&mut self, identity: u32, len: u32) -> i32 {
@@ -518,6 +547,24 @@ impl<C: Component> Running<C> {
         }
     }
 
+    pub fn answer(&mut self, answer: u32, len: u32) -> i32 {
+        if (len as usize) < size_of::<AnswerCall>() {
+            return crate::abi::STATUS_ARGUMENT;
+        }
+        // The host has put a call there, and the texts behind it.
+        let call = unsafe { memory::at(answer).cast::<AnswerCall>().read() };
+        let text = |at, n| String::from_utf8_lossy(memory::bytes(answer + at, n)).into_owned();
+        let said = text(call.text_at, call.text_len);
+        let unanswered = Unanswered {
+            fault: call.fault,
+            text: said.clone(),
+            kind: text(call.type_at, call.type_len),
+            place: text(call.place_at, call.place_len),
+        };
+        let came = if call.fault == 0 { Ok(said.as_str()) } else { Err(unanswered) };
+        self.with(|c| c.answered(call.ask as usize, call.question, came))
+    }
+
     pub fn snapshot(&mut self, buf: u32, cap: u32) -> i32 {
         self.component.as_ref().map_or(crate::abi::STATUS_STATE, |c| memory::give(&c.save(), buf, cap))
     }
@@ -559,7 +606,7 @@ fn key_first(text: &str) -> String {
 }
 
 /// The manifest as the host reads it.
-fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)], requests: &[Request]) -> Vec<u8> {
+fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)], requests: &[Request], asks: &[Request]) -> Vec<u8> {
     let mut strings = vec![0u8];
     let mut text = |s: &str| {
         if s.is_empty() {
@@ -595,7 +642,7 @@ fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)], requests: &[Reque
             columns += 1;
         }
     }
-    for r in requests {
+    for r in requests.iter().chain(asks) {
         let request =
             RequestDesc { name: text(r.name), doc: text(r.doc), args: text(r.args), ..RequestDesc::default() };
         records.extend_from_slice(memory::struct_bytes(&request));
@@ -613,6 +660,7 @@ fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)], requests: &[Reque
         columns,
         requests: requests.len() as u32,
         request_bytes: size_of::<RequestDesc>() as u32,
+        asks: asks.len() as u32,
         flags: if saved { 0 } else { abi::COMPONENT_STATELESS },
         name: text(name),
         version: text(version),
@@ -644,6 +692,7 @@ macro_rules! rl_component {
             rl_slot => handle(slot: u32, message: u32) -> i32;
             rl_timer => timer(timer: u32) -> i32;
             rl_request => request(request: u32, len: u32, buf: u32, cap: u32) -> i32;
+            rl_answer => answer(answer: u32, len: u32) -> i32;
             rl_pause => pause() -> i32;
             rl_resume => resume() -> i32;
             rl_stop => stop() -> i32;

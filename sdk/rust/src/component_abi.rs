@@ -6,7 +6,7 @@
 use core::mem::{offset_of, size_of};
 
 pub const COMPONENT_ABI_MAJOR: u16 = 1;
-pub const COMPONENT_ABI_MINOR: u16 = 1;
+pub const COMPONENT_ABI_MINOR: u16 = 2;
 
 // Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 pub const COMPONENT_SPEC_BYTES: usize = 96;
@@ -17,6 +17,7 @@ pub const COLUMN_BINDING_BYTES: usize = 64;
 pub const IDENTITY_BYTES: usize = 48;
 pub const REQUEST_DESC_BYTES: usize = 24;
 pub const REQUEST_CALL_BYTES: usize = 32;
+pub const ANSWER_CALL_BYTES: usize = 64;
 
 // Flags of components.
 /// there is nothing to save: rl_snapshot is not called
@@ -60,8 +61,22 @@ pub const STOP_FOR_RETURN: u32 = 1;
 pub const STOP_FOR_ENV_STEPS: u32 = 2;
 pub const STOP_FOR_WALL: u32 = 3;
 
+// Why a question has no answer: the numbers of the codes that users see, such as E122.
+/// the arguments do not fit, or the component does not answer that request any more
+pub const ANSWER_REFUSED: u32 = 121;
+/// what answers it has failed: type, text and place are of its error
+pub const ANSWER_RAISED: u32 = 122;
+/// it did not answer in time
+pub const ANSWER_LATE: u32 = 123;
+/// the answer is no JSON, or too long
+pub const ANSWER_NO_ANSWER: u32 = 124;
+/// it ended before it answered, or the answer was lost with a fault of the component that asks
+pub const ANSWER_LOST: u32 = 125;
+/// it has too many questions to answer
+pub const ANSWER_BUSY: u32 = 72;
+
 /// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, then
-/// ColumnDesc and RequestDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+/// ColumnDesc records, then RequestDesc records of the requests and of the asks; then the string table, as in an environment's description. Reserved fields are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ComponentSpec {
@@ -93,8 +108,10 @@ pub struct ComponentSpec {
     pub requests: u32,
     /// the size of each, likewise
     pub request_bytes: u32,
+    /// how many RequestDesc of questions to others follow them; not looked at where abi_minor is 0 or 1
+    pub asks: u32,
     /// reserved, 0
-    pub reserved: [u32; 6],
+    pub reserved: [u32; 5],
 }
 
 const _: () = assert!(size_of::<ComponentSpec>() == 96);
@@ -118,7 +135,8 @@ const _: () = assert!(offset_of!(ComponentSpec, doc) == 56);
 const _: () = assert!(offset_of!(ComponentSpec, licence) == 60);
 const _: () = assert!(offset_of!(ComponentSpec, requests) == 64);
 const _: () = assert!(offset_of!(ComponentSpec, request_bytes) == 68);
-const _: () = assert!(offset_of!(ComponentSpec, reserved) == 72);
+const _: () = assert!(offset_of!(ComponentSpec, asks) == 72);
+const _: () = assert!(offset_of!(ComponentSpec, reserved) == 76);
 
 /// PortDesc describes a signal or a slot.
 #[repr(C)]
@@ -286,7 +304,7 @@ const _: () = assert!(offset_of!(Identity, name_at) == 24);
 const _: () = assert!(offset_of!(Identity, name_len) == 28);
 const _: () = assert!(offset_of!(Identity, reserved) == 32);
 
-/// RequestDesc describes a request that the component answers.
+/// RequestDesc describes a request that the component answers, or a question that it asks others.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestDesc {
@@ -328,6 +346,44 @@ const _: () = assert!(offset_of!(RequestCall, args_at) == 8);
 const _: () = assert!(offset_of!(RequestCall, args_len) == 12);
 const _: () = assert!(offset_of!(RequestCall, reserved) == 16);
 
+/// AnswerCall begins the argument of rl_answer. Places are offsets from the record's first byte; texts are UTF-8.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AnswerCall {
+    /// of this record: AnswerCallBytes
+    pub size: u32,
+    /// the number that rl_component.ask has returned
+    pub question: u32,
+    /// index in the manifest
+    pub ask: u32,
+    /// 0 = there is an answer
+    pub fault: u32,
+    /// the answer, a JSON value; after a fault its text
+    pub text_at: u32,
+    pub text_len: u32,
+    /// the type of an error of the other component, such as ValueError
+    pub type_at: u32,
+    pub type_len: u32,
+    /// where it happened, such as coach.py:12
+    pub place_at: u32,
+    pub place_len: u32,
+    /// reserved, 0
+    pub reserved: [u32; 6],
+}
+
+const _: () = assert!(size_of::<AnswerCall>() == 64);
+const _: () = assert!(offset_of!(AnswerCall, size) == 0);
+const _: () = assert!(offset_of!(AnswerCall, question) == 4);
+const _: () = assert!(offset_of!(AnswerCall, ask) == 8);
+const _: () = assert!(offset_of!(AnswerCall, fault) == 12);
+const _: () = assert!(offset_of!(AnswerCall, text_at) == 16);
+const _: () = assert!(offset_of!(AnswerCall, text_len) == 20);
+const _: () = assert!(offset_of!(AnswerCall, type_at) == 24);
+const _: () = assert!(offset_of!(AnswerCall, type_len) == 28);
+const _: () = assert!(offset_of!(AnswerCall, place_at) == 32);
+const _: () = assert!(offset_of!(AnswerCall, place_len) == 36);
+const _: () = assert!(offset_of!(AnswerCall, reserved) == 40);
+
 // What the host offers. Each is a capability: call only what the pipeline grants.
 #[cfg(target_arch = "wasm32")]
 #[link(wasm_import_module = "rl_component")]
@@ -359,4 +415,8 @@ extern "C" {
     pub fn log(level: u32, text: u32, len: u32);
     /// log_enabled: (level) -> 0 or 1.
     pub fn log_enabled(level: u32) -> i32;
+    /// ask: (ask, args, len, within i64) -> question. Asks another component one of the manifest's asks, by its index, with a JSON
+    /// object; no bytes are an object without members. rl_answer is called later, once, with the number that is returned, at the latest
+    /// after that many nanoseconds, which are half a minute where it is 0. StatusMemory: too many questions have no answer yet.
+    pub fn ask(ask: u32, args: u32, len: u32, within: i64) -> i32;
 }

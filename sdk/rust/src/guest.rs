@@ -118,10 +118,13 @@ impl<E: Env> Guest<E> {
 
     pub fn render(&mut self, batch: u32, env: u32, mode: u32, buf: u32, cap: u32) -> i32 {
         let Some(b) = self.find_env(batch, env) else { return abi::STATUS_ARGUMENT };
-        if mode != 0 {
-            return abi::STATUS_UNSUPPORTED;
-        }
-        b.render(env as usize).map_or(abi::STATUS_UNSUPPORTED, |text| memory::give(text.as_bytes(), buf, cap))
+        // The numbers of the bits RENDER_TEXT and RENDER_RGB.
+        let shown = match mode {
+            0 => b.render(env as usize).map(String::into_bytes),
+            1 => b.draw(env as usize),
+            _ => None,
+        };
+        shown.map_or(abi::STATUS_UNSUPPORTED, |shown| memory::give(&shown, buf, cap))
     }
 
     pub fn alloc(&self, size: u32, align: u32) -> u32 {

@@ -49,7 +49,7 @@ mod tests;
 
 pub use agents::last;
 pub use json::quote;
-pub use author::{param_or, Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
+pub use author::{param_or, Arg, Config, Element, Env, Field, Figure, Picture, Rng, Space, Spec, Step};
 pub use data::data;
 pub use guest::{Guest, Slot};
 

@@ -1,7 +1,7 @@
 //! Lander: the environment of lander-c in Rust, bit for bit, with the sines and cosines of the SDK.
 
 use rlhost_env::math::{cos, sin};
-use rlhost_env::{rl_env, Config, Env, Rng, Space, Spec, Step};
+use rlhost_env::{rl_env, Config, Env, Picture, Rng, Space, Spec, Step};
 
 const MAX_STEPS: u32 = 300;
 
@@ -31,7 +31,7 @@ impl Env for Lander {
     type Obs = f32;
 
     fn spec(_: &mut Config) -> Spec {
-        Spec::new("lander@1", Space::discrete(4), Space::boxed(0.0, 0.0, &[6])).episode_limit(MAX_STEPS)
+        Spec::new("lander@1", Space::discrete(4), Space::boxed(0.0, 0.0, &[6])).episode_limit(MAX_STEPS).text().picture(60, 40, 30.0)
     }
 
     fn new(_: &mut Config) -> Result<Self, String> {
@@ -64,6 +64,17 @@ impl Env for Lander {
             _ => -1.0,
         };
         Step { reward, terminated: down || lost, truncated: self.steps >= MAX_STEPS }
+    }
+
+    /// Draws the craft above its pad.
+    fn draw(&self, p: &mut Picture) {
+        p.rect(0.0, 0.0, 60.0, 40.0, 0x101820);
+        p.rect(22.0, 38.0, 16.0, 2.0, 0x808080);
+        p.disc(30.0 + self.x as f32 * 20.0, 36.0 - self.y as f32 * 16.0, 2.5, 0xffcc00);
+    }
+
+    fn render(&self) -> Option<String> {
+        Some(format!("step {} of {MAX_STEPS}", self.steps))
     }
 
     /// Six numbers and the steps, as C lays them out.

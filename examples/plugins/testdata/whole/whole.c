@@ -1,7 +1,7 @@
 // A component that uses what the SDK has besides what the examples use. The same stands in whole.rs and in whole/whole.go.
-#include "rl_request.h"
+#include "rl_ask.h"
 
-typedef struct { uint32_t state, me, outcomes, value, named, cancelled; } Whole;
+typedef struct { uint32_t state, me, outcomes, value, named, cancelled, answered, fault, question; } Whole;
 
 static bool start(void *self)
 {
@@ -12,6 +12,8 @@ static bool start(void *self)
     w->value = rl_metric(RL_METRIC_GAUGE, "whole/value");
     w->named = rl_metric(RL_METRIC_GAUGE, "whole/named");
     w->cancelled = rl_metric(RL_METRIC_GAUGE, "whole/cancelled");
+    w->answered = rl_metric(RL_METRIC_GAUGE, "whole/answered");
+    w->fault = rl_metric(RL_METRIC_GAUGE, "whole/fault");
     rl_report(w->me, rl_length(rl_my_name) * 1e6 + rl_me.index * 1e4 + rl_me.count * 1e2 + rl_me.synchronous * 10 + (double)rl_me.seed);
     return true;
 }
@@ -41,6 +43,10 @@ static bool on_in(void *self, const rl_message *m)
         rl_report(w->cancelled, first && !second);
         return true;
     }
+    case 4:
+        rl_ask_make(1);
+        return rl_reply_json(&rl_ask_args, "{\"x\":") && rl_reply_number(&rl_ask_args, 2.5) && rl_reply_json(&rl_ask_args, "}") &&
+               (w->question = (uint32_t)rl_ask_send(1000000000)) <= INT32_MAX;
     }
     return rl_stop_run(RL_STOP_FOR_ENV_STEPS) || rl_fail("the run does not stop");
 }
@@ -59,9 +65,23 @@ static bool twice(void *self, rl_config *args, rl_reply *reply)
            rl_reply_json(reply, ",\"n\":") && rl_reply_whole(reply, rl_arg_i64(args, "n", -1)) && rl_reply_json(reply, "}");
 }
 
+static bool nobody(void *self, const rl_answered *a) { return (void)self, (void)a, rl_fail("an answer to another question"); }
+
+static bool came(void *self, const rl_answered *a)
+{
+    Whole *w = self;
+    rl_config members;
+    if (a->question != w->question) return rl_fail("an answer to another question");
+    rl_report(w->fault, a->fault + a->type.len / 100.0);
+    if (a->fault) return true;
+    rl_report(w->answered, rl_answer_members(a, &members) ? rl_arg_f64(&members, "y", -1) : rl_answer_f64(a, -1));
+    return true;
+}
+
+static const rl_ask_spec ASKS[] = {{"other", "", "is not asked", nobody}, {"half", "x number", "of another", came}};
 static const rl_request_spec REQUESTS[] = {{"twice", "x number, name text?, n integer?", "twice x", twice}};
 static const rl_want WANTS[] = {{"nothing", RL_F32, RL_COLUMN_OPTIONAL}};
 static const rl_signal_spec SIGNALS[] = {{"out", "note", "notes", 0x8000000000000009}};
 static const rl_slot_spec SLOTS[] = {{"in", "trajectory", "what to do", on_in, RL_WANTS(WANTS), 7}};
 
-RL_COMPONENT(Whole, .name = "whole@1", RL_SIGNALS(SIGNALS), RL_SLOTS(SLOTS), RL_REQUESTS(REQUESTS), .start = start, .pause = pause, .resume = resume, .stop = stop)
+RL_COMPONENT(Whole, .name = "whole@1", RL_SIGNALS(SIGNALS), RL_SLOTS(SLOTS), RL_REQUESTS(REQUESTS), RL_ASKS(ASKS), .start = start, .pause = pause, .resume = resume, .stop = stop)

@@ -1,13 +1,15 @@
 //! As whole.c.
 
 use rlhost_env::component::{
-    begin_timer, cancel_timer, me, offer, stop_run, Component, Message, Metric, Outcome, Request, Signal, Slot, Spec, Want,
+    ask, begin_timer, cancel_timer, me, offer, stop_run, Component, Message, Metric, Outcome, Request, Signal, Slot, Spec,
+    Unanswered, Want,
 };
 use rlhost_env::component_abi::{ComponentMessage, METRIC_GAUGE, STOP_FOR_ENV_STEPS};
 use rlhost_env::{abi, quote, rl_component, Config};
 
 struct Whole {
     state: Metric,
+    question: u32,
 }
 
 fn gauge(name: &str, value: f64) {
@@ -33,8 +35,25 @@ impl Component for Whole {
         Ok(format!("{{\"x\":{},\"name\":{},\"n\":{n}}}", 2.0 * x, quote(&name)))
     }
 
+    const ASKS: &'static [Request] = &[
+        Request { name: "other", args: "", doc: "is not asked" },
+        Request { name: "half", args: "x number", doc: "of another" },
+    ];
+
+    fn answered(&mut self, ask: usize, question: u32, answer: Result<&str, Unanswered>) -> Result<(), String> {
+        if (ask, question) != (1, self.question) {
+            return Err("an answer to another question".to_string());
+        }
+        gauge("whole/fault", answer.as_ref().err().map_or(0.0, |e| e.fault as f64 + e.kind.len() as f64 / 100.0));
+        if let Ok(text) = answer {
+            let mut members = Config::json(text);
+            gauge("whole/answered", text.parse().unwrap_or_else(|_| members.float("y", -1.0)));
+        }
+        Ok(())
+    }
+
     fn new(_: &mut Config) -> Result<Self, String> {
-        Ok(Whole { state: Metric::default() })
+        Ok(Whole { state: Metric::default(), question: 0 })
     }
 
     fn start(&mut self) -> Result<(), String> {
@@ -73,6 +92,7 @@ impl Component for Whole {
                 let (first, second) = (cancel_timer(timer), cancel_timer(timer));
                 gauge("whole/cancelled", (first && !second) as u8 as f64);
             }
+            4 => self.question = ask(1, &format!("{{\"x\":{}}}", 2.5), 1_000_000_000)?,
             _ => return if stop_run(STOP_FOR_ENV_STEPS) { Ok(()) } else { Err("the run does not stop".to_string()) },
         }
         Ok(())

@@ -12,7 +12,7 @@ import (
 // serveChannel serves a channel for a program in C and returns the server and its name.
 func serveChannel(t *testing.T, items int) (*channels.Server, string) {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	testkit.Sockets(t)
 	const name = "jobs"
 	s, err := channels.Serve(channels.Options{Name: name, Limits: channel.Limits{Items: items, Bytes: 8 << 20}})
 	if err != nil {
@@ -77,5 +77,16 @@ func TestChannel_CountsWhatAKilledProgramHeld(t *testing.T) {
 	}
 	if stat := s.Channel().Now("never"); stat.Key.Items != 1 || stat.Lost != 0 {
 		t.Errorf("%+v, want the item in the channel", stat)
+	}
+}
+
+// TestChannel_CountsABatchOfADeadProgram: it has copied one of the items from its region and given that back, and has said of none that it
+// has used it.
+func TestChannel_CountsABatchOfADeadProgram(t *testing.T) {
+	s, name := serveChannel(t, 0)
+	start(t, Build(t, Library, "../testdata/channel.c"), nil, "die", name).wait(t)
+	testkit.Until(t, "its items are lost", func() bool { return s.Channel().Now("").Lost > 0 })
+	if now := s.Channel().Now(""); now.Lost != 2 {
+		t.Errorf("%d items are lost of 2", now.Lost)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestLibrary_KeepsItsPromisesUnderSanitizers(t *testing.T) {
-	program := Build(t, Sanitized, "../testdata/unit.c", "../testdata/unit_text.c", "../testdata/unit_memory.c", "../testdata/unit_link.c", "../testdata/unit_request.c")
+	program := Build(t, Sanitized, "../testdata/unit.c", "../testdata/unit_text.c", "../testdata/unit_memory.c", "../testdata/unit_link.c", "../testdata/unit_request.c", "../testdata/unit_ask.c")
 	if out, err := exec.Command(program).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

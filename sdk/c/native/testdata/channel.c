@@ -2,6 +2,8 @@
 // is left.
 #include "check.h"
 
+#include <unistd.h>
+
 static void check_item(const rlh_channel_item *item, double weight, char first, size_t len) {
     CHECK(item->weight == weight);
     CHECK_EQUAL(item->len, len);
@@ -93,6 +95,15 @@ static void wait_for_an_end(rlh_channel *c) {
     CHECK(strlen(rlh_channel_reason(c)) > 0);
 }
 
+// die_with_a_batch ends as a program does that is killed, with items in the frame and in regions.
+static void die_with_a_batch(rlh_channel *c) {
+    rlh_channel_item items[2];
+    put(c, "held", 1, 'a', 10);
+    put(c, "held", 1, 'b', 100000);
+    CHECK_EQUAL(rlh_channel_get_batch(c, "held", 2, items, 2, RLH_FOREVER), 2);
+    _exit(0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 3);
     rlh_channel *c;
@@ -102,6 +113,8 @@ int main(int argc, char **argv) {
     CHECK_EQUAL(rlh_channel_connect(&c, argv[2]), RLH_OK);
     if (strcmp(argv[1], "wait") == 0) {
         wait_for_an_end(c);
+    } else if (strcmp(argv[1], "die") == 0) {
+        die_with_a_batch(c);
     } else if (strcmp(argv[1], "many") == 0) {
         test_a_batch_of_many(argv[2]);
     } else if (strcmp(argv[1], "close") == 0) {

@@ -65,5 +65,6 @@ void unit_text(void);
 void unit_memory(void);
 void unit_link(void);
 void unit_request(void);
+void unit_ask(void);
 
 #endif

@@ -6,6 +6,7 @@ int main(void) {
     unit_memory();
     unit_link();
     unit_request();
+    unit_ask();
     puts("ok");
     return 0;
 }

@@ -71,7 +71,8 @@ static const rlh_request requests[] = {
     {"raised", "x", "", raised},                                      {"code", "a b c?", "", code},      {"nothing", "?", "", nothing},
     {"exactly", NULL, "", exactly},                                   {"unbound", NULL, "", NULL},
 };
-static const rlh_component kind = {.kind = "unit", .requests = requests, .request_count = sizeof requests / sizeof *requests};
+static const rlh_asking asks[] = {{"weigh", "item text", "how heavy", NULL}, {"level", NULL, NULL, NULL}};
+static const rlh_component kind = {.kind = "unit", .requests = requests, .request_count = sizeof requests / sizeof *requests, .asks = asks, .ask_count = 2};
 
 // ask answers a question of that name and those arguments, and returns the frame.
 static char *ask(const char *name, const char *args, void *self) {
@@ -166,14 +167,14 @@ static void test_questions_keep_their_order(void) {
 
 static void test_descriptions(void) {
     struct text t = {0};
-    text_put(&t, "[");
-    requests_write(&t, kind.requests, kind.request_count);
-    text_put(&t, "]");
-    const char *want = "[{\"name\":\"arguments\",\"doc\":\"reads\",\"args\":[{\"name\":\"n\",\"type\":\"integer\"},{\"name\":\"yes\",\"type\":\"bool\","
+    requests_write(&t, &kind);
+    const char *want = "\"requests\":[{\"name\":\"arguments\",\"doc\":\"reads\",\"args\":[{\"name\":\"n\",\"type\":\"integer\"},{\"name\":\"yes\",\"type\":\"bool\","
                        "\"optional\":true},{\"name\":\"s\",\"type\":\"text\"}]},{\"name\":\"misread\",\"doc\":\"\",\"args\":[]},{\"name\":\"floats\","
                        "\"doc\":\"\",\"args\":[]},{\"name\":\"raised\",\"doc\":\"\",\"args\":[{\"name\":\"x\",\"type\":\"\"}]},{\"name\":\"code\",\"doc\":\"\","
                        "\"args\":[{\"name\":\"a\",\"type\":\"b c\",\"optional\":true}]},{\"name\":\"nothing\",\"doc\":\"\",\"args\":[{\"name\":\"?\",\"type\":\"\"}]},"
-                       "{\"name\":\"exactly\",\"doc\":\"\",\"args\":[]},{\"name\":\"unbound\",\"doc\":\"\",\"args\":[]}]";
+                       "{\"name\":\"exactly\",\"doc\":\"\",\"args\":[]},{\"name\":\"unbound\",\"doc\":\"\",\"args\":[]}],"
+                       "\"asks\":[{\"name\":\"weigh\",\"doc\":\"how heavy\",\"args\":[{\"name\":\"item\",\"type\":\"text\"}]},"
+                       "{\"name\":\"level\",\"doc\":\"\",\"args\":[]}]";
     if (strcmp(t.at, want) != 0) {
         fprintf(stderr, "%s\nwant\n%s\n", t.at, want);
         exit(1);

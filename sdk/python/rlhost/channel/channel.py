@@ -264,6 +264,7 @@ class Channel:
                 owner = _region()(connection, region, connection.map(region), size)
                 items.append(codec.decode(bytes(owner)) if copy else codec.decode(owner.data, owner))
         finally:
+            call.used = True
             if packed:
                 connection.free(packed)
         return items

@@ -33,7 +33,7 @@ class Memory(mmap.mmap):
 class Call:
     """A request under way."""
 
-    __slots__ = ("op", "seq", "key", "done", "failed", "count", "flags", "spare", "pages", "body", "files", "abandoned", "tell", "large")
+    __slots__ = ("op", "seq", "key", "done", "failed", "count", "flags", "spare", "pages", "body", "files", "abandoned", "tell", "large", "used")
 
     def __init__(self, op: int, key: bytes = b""):
         self.op = op
@@ -45,6 +45,7 @@ class Call:
         self.failed: ChannelError | None = None
         self.files: list[int] = []
         self.large = False                           # its item lies in a region
+        self.used = False                            # its items have been returned, or put back
         self.abandoned = False                       # nobody takes its items
         self.tell: list[Callable[[], object]] = []   # called once it is done
 
@@ -56,7 +57,8 @@ class Connection:
         self.deferred: list[int] = []  # regions that the next request gives back
         self.forgotten: list[Call] = []  # whose handles are gone
         self.loops: dict[Any, int] = {}  # event loops that read, and for how many
-        self.ack = 0
+        self.ack = 0                   # replies with items that have been used
+        self._got: collections.deque[Call] = collections.deque()  # those that ack does not count, the oldest first
         self._seqs = itertools.count(1)
         self._pending: dict[int, Call] = {}
         self._lock = threading.Lock()
@@ -87,13 +89,15 @@ class Connection:
 
     def begin(self, call: Call, flags: int = 0, most: int = 0, weight: float = 0.0, wait: int = -1, region: int = 0, size: int = 0,
               data: Any = b"") -> Call:
-        """Sends a request, whose reply ``finish`` waits for."""
+        """Sends a request, whose reply ``finish`` waits for. Interrupted, the request is abandoned."""
         if self.lost is not None:
             raise self.lost
         while self.forgotten:
             self.abandon(self.forgotten.pop())
         if len(self._pending) >= _CALLS and not self.drain():
             raise error(Invalid, f"channel {self.name!r}: {_CALLS} calls are under way, which is the most of one client: wait for some of their handles")
+        if self._got:
+            self._use()
         call.seq = seq = next(self._seqs) & 0xFFFFFFFF
         release = 0
         if self.deferred:
@@ -104,13 +108,24 @@ class Connection:
         frame = wire.REQUEST.pack(call.op, flags, len(call.key), seq, self.ack, most, weight, wait, region, size, release) + call.key + data
         self._pending[seq] = call
         try:
-            self.socket.send(frame, _NOW)
-        except BlockingIOError:
-            self._send_later(frame)
-        except OSError as e:
-            self._lose(e.strerror or str(e))
-            raise self.lost from None  # type: ignore[misc]
+            try:
+                self.socket.send(frame, _NOW)
+            except BlockingIOError:
+                self._send_later(frame)
+            except OSError as e:
+                self._lose(e.strerror or str(e))
+                raise self.lost from None  # type: ignore[misc]
+        except BaseException:  # it may have been sent
+            self._interrupted(call)
+            raise
         return call
+
+    def _use(self) -> None:
+        """Counts the replies whose items the program has by now: the next request says so. A program that dies before loses them."""
+        with self._lock:
+            while self._got and (self._got[0].used or len(self._got) > _CALLS):
+                self._got.popleft()
+                self.ack = (self.ack + 1) & 0xFFFFFFFF
 
     def ask(self, op: int, key: bytes = b"", **request: Any) -> Call:
         """Makes a request and waits for its reply, or raises its error."""
@@ -148,11 +163,20 @@ class Connection:
         try:
             self.wait(call)
         except BaseException:
-            self.abandon(call)
+            self._interrupted(call)
             raise
         if call.failed is not None:
             raise call.failed
         return call
+
+    def _interrupted(self, call: Call) -> None:
+        """Abandons a request, and reads until it is done, which it soon is: what it has got is put back now, and not with the next request.
+        It gives up after a second, as for a request that was never sent."""
+        try:
+            self.abandon(call)
+            self.wait(call, 1.0)
+        except ChannelError:
+            pass  # the server has ended
 
     def cancel(self, call: Call) -> None:
         """Asks for the end of a request, which may have been answered meanwhile."""
@@ -181,6 +205,7 @@ class Connection:
                 self.begin(Call(wire.PUT_BACK, call.key), weight=weight, region=region, size=size)
             else:
                 self.begin(Call(wire.PUT_BACK, call.key), weight=weight, data=bytes(data))
+        call.used = True
         if packed:
             self.free(packed)
 
@@ -258,12 +283,12 @@ class Connection:
             self._lose("it closed the connection" if n == 0 else f"it sent {n} bytes")
             return False
         op, status, call_flags, seq, count, pages, spare = wire.REPLY.unpack_from(self._buffer)
-        if not status and (op == wire.GET or op == wire.BATCH):
-            with self._lock:
-                if self.lost is not None:
-                    return False  # the server puts back what comes now
-                self.ack = (self.ack + 1) & 0xFFFFFFFF
-        call = self._pending.pop(seq, None)
+        with self._lock:
+            if self.lost is not None:
+                return False  # the server puts back what comes now
+            call = self._pending.pop(seq, None)
+            if call is not None and not status and (op == wire.GET or op == wire.BATCH):
+                self._got.append(call)
         if call is None:
             self._lose(f"it answered request {seq}, which nobody made")
             return False
@@ -310,9 +335,14 @@ class Connection:
             self._complete(call)
 
     def close(self) -> None:
-        """Ends the connection in order: items that were on their way here are put back."""
+        """Ends the connection in order: items that were on their way here are put back, and those of handles that are gone."""
+        while self.forgotten and self.lost is None:
+            try:
+                self.abandon(self.forgotten.pop())
+            except ChannelError:
+                break  # the server has ended
         with self._lock:
-            leave, ack = self.lost is None, self.ack
+            leave, ack = self.lost is None, self.ack + len(self._got) & 0xFFFFFFFF
             if leave:
                 self.lost = error(Lost, f"this client has left the channel {self.name!r}")
         if leave:

@@ -117,6 +117,7 @@ class Source:
             first = first[1] if isinstance(first, tuple) and len(first) == 2 else None
             self.masked = masked(env, first)
             self.infos = numbers(first)  # at reset
+            self.picture = pictured(env)
             self.spec = self._describe()
         finally:
             env.close()
@@ -147,7 +148,26 @@ class Source:
         tensors += info_tensors(self.infos) + self.params.tensors()
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
-                            self.limit)
+                            self.limit, picture=self.picture)
+
+
+def pictured(env: gymnasium.Env[Any, Any]) -> tuple[int, int, float] | None:
+    """The size of the environment's pictures and how many a second; None where it does not draw arrays. An episode has begun."""
+    if env.render_mode != "rgb_array":
+        return None
+    try:
+        height, width, _ = drawn(env).shape
+    except Exception as e:  # the environment's code may raise anything
+        raise Unusable(f'render() with render_mode = "rgb_array": {type(e).__name__}: {e}', "E019") from e
+    return width, height, float(env.metadata.get("render_fps") or 0)
+
+
+def drawn(env: gymnasium.Env[Any, Any]) -> numpy.ndarray:
+    """The picture of an environment: rows of pixels of three bytes."""
+    picture = numpy.asarray(env.render())  # type: ignore[func-returns-value,unused-ignore]
+    if picture.dtype != numpy.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+        raise ValueError(f"a picture of shape {picture.shape} and type {picture.dtype}: want uint8 of [height, width, 3]")
+    return picture
 
 
 def source_hash(env: Any, version: str, use: str, kwargs: dict[str, Any]) -> str:

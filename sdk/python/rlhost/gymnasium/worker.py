@@ -18,9 +18,9 @@ from .. import _native, plain, state
 from ..arena import Column, read_columns
 from ..control import Refusal
 from . import asking
-from .batch import Batch, Bound, EnvFault
+from .batch import Batch, Bound, EnvFault, told
 from .crew import Line
-from .source import Source, Unusable
+from .source import Source, Unusable, drawn
 
 _BIND, _RESET, _STEP, _REPLY = (_native.LINK_ENV_BIND, _native.LINK_ENV_RESET, _native.LINK_ENV_STEP,
                                 _native.LINK_ENV_REPLY)
@@ -124,11 +124,23 @@ class Worker:
     def _state(self, document: Any) -> Any:
         if document.get("do") == "ask":
             return self._ask(document["state"]["call"])
+        if document.get("do") == "render":
+            return self._render(document.get("env", 0))
         if document.get("do") != "renew":
             raise Refusal("UNIMPLEMENTED", f"environments of Python have no {document.get('do')}: "
                           "Gymnasium and PettingZoo do not say what their state is")
         self._require().renew()
         return {"call": 0, "bytes": 0}
+
+    def _render(self, index: int) -> Any:
+        """Sends a picture of an environment."""
+        batch = self._require()
+        if not isinstance(batch, Batch) or self._source.picture is None:
+            raise Refusal("UNIMPLEMENTED", 'environments of Gymnasium draw with args = { render_mode = "rgb_array" }')
+        try:
+            return self._give(drawn(batch.envs[index]).tobytes())
+        except Exception as e:  # the environment's code may raise anything
+            raise Refusal("FAILED_PRECONDITION", told(e, batch.envs[index], "render")) from None
 
     def _ask(self, call: int) -> Any:
         """Answers a question of rlhost.make_vec."""
@@ -136,10 +148,13 @@ class Worker:
         batch = self._require()
         if not isinstance(batch, Batch):
             raise Refusal("UNIMPLEMENTED", "environments of PettingZoo are not asked: Gymnasium's are")
-        answer = plain.dumps(asking.answer(batch, question, self._first))
+        return self._give(plain.dumps(asking.answer(batch, question, self._first)))
+
+    def _give(self, data: bytes) -> Any:
+        """Sends bytes beside the answer to a call."""
         sent = next(state.calls)
-        self._link.state_send(sent, answer)
-        return {"call": sent, "bytes": len(answer)}
+        self._link.state_send(sent, data)
+        return {"call": sent, "bytes": len(data)}
 
     def _require(self) -> Any:
         if not self._batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import socket
 import struct
 import threading
@@ -96,12 +97,12 @@ class Connection:
         release = self.take_deferred() if self.deferred else 0
         frame = REQUEST.pack(op, flags, values, seq, number, count, claim, index, release, wait) + payload
         try:
-            self.begin(frame)
-        except LimitExceeded:
-            if release:
-                self.post(RELEASE, release)
-            raise
-        try:
+            try:
+                self.begin(frame)  # an interrupt may come when it has been sent
+            except LimitExceeded:
+                if release:
+                    self.post(RELEASE, release)
+                raise
             return self.finish(seq, deadline, behind)
         except ObjectError:
             raise
@@ -221,6 +222,28 @@ class Connection:
             self._bury(op, late)
         else:
             self._cancel(seq)
+            self._settle(seq)
+
+    def _settle(self, seq: int) -> None:
+        """Reads until the reply to a canceled request has come, which it does at once: a lock or an entry that it brings
+        is given back now, and not with the next request. It gives up after a second, as for one that was never sent."""
+        until = time.monotonic() + 1.0
+        while seq in self.orphans and (left := until - time.monotonic()) > 0:
+            with self.lock:
+                if self.reading:
+                    self.arrived.wait(min(left, 0.05))  # the thread that reads gives it back
+                    continue
+                self.reading = True
+            try:
+                if select.select([self.socket], [], [], left)[0]:
+                    self._deliver(self._read(None))
+            except (OSError, ValueError, ObjectError):
+                return  # the host is lost, or the store closed
+            finally:
+                with self.lock:
+                    self.reading = False
+                    if self.waiting:
+                        self.arrived.notify_all()
 
     def _cancel(self, seq: int) -> None:
         """Tells the host that nobody waits for a request any more. Its reply still comes."""

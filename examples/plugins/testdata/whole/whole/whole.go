@@ -2,7 +2,9 @@
 package whole
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/sdk/component"
@@ -20,6 +22,7 @@ func New() component.Component {
 		Signals:  []component.Output{{Name: "out", Payload: "note", Doc: "notes", Schema: 0x8000000000000009, Bind: &c.out}},
 		Slots:    []component.Input{{Name: "in", Payload: "trajectory", Doc: "what to do", Schema: 7, Handle: c.onIn}},
 		Requests: []component.Question{component.Asked("twice", "twice x", twice)},
+		Asks:     []component.Request{component.Asking[struct{}]("other", "is not asked"), component.Asking[halved]("half", "of another")},
 		OnStart:  c.start,
 		OnPause:  c.says(1), OnResume: c.says(2), OnStop: c.says(3),
 	}
@@ -29,6 +32,10 @@ type question struct {
 	X    float64 `json:"x"`
 	Name string  `json:"name,omitempty"`
 	N    *int    `json:"n,omitempty"`
+}
+
+type halved struct {
+	X float64 `json:"x"`
 }
 
 type answer struct {
@@ -92,8 +99,33 @@ func (c *whole) onIn(m *component.Message) error {
 		if t := c.host.After(time.Hour, func() {}); t.Stop() && !t.Stop() {
 			c.host.Gauge("whole/cancelled").Set(1)
 		}
+	case 4:
+		component.Ask(c.host, "half", halved{2.5}, time.Second, c.came)
 	default:
 		c.host.Stop(component.StopEnvSteps)
 	}
 	return nil
+}
+
+// came reports an answer, which is a number or has one, and the code and the type of an error.
+func (c *whole) came(reply json.RawMessage, err error) {
+	var named struct{ Y float64 }
+	number := -1.0
+	switch {
+	case errors.Is(err, component.ErrLate):
+		c.host.Gauge("whole/fault").Set(123)
+		return
+	case errors.Is(err, component.ErrLost):
+		c.host.Gauge("whole/fault").Set(125)
+		return
+	case err != nil:
+		kind, _, _ := strings.Cut(err.Error(), ":")
+		c.host.Gauge("whole/fault").Set(122 + float64(len(kind))/100)
+		return
+	}
+	if json.Unmarshal(reply, &number) != nil && json.Unmarshal(reply, &named) == nil {
+		number = named.Y
+	}
+	c.host.Gauge("whole/answered").Set(number)
+	c.host.Gauge("whole/fault").Set(0)
 }

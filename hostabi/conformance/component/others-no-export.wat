@@ -1,0 +1,3 @@
+;; Questions to others need rl_answer.
+;; include asker
+;; include asksone
