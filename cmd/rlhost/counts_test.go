@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -309,18 +310,21 @@ dataset_rows = 512
 	j := w.host("cut.toml", "--json")
 	for kill := range uint64(3) {
 		j.goesOn()
+		var before control.StepCounts
 		var held uint64
-		j.until("a batcher at rest has the rest of a block", func(s *control.StatusReply) bool {
+		j.until("a batcher at rest has the rest of a block", func(*control.StatusReply) bool {
 			j.do(control.VerbPause, control.GroupRequest{}, nil)
-			if held = j.status().Steps.UnderWay; held%block != 0 {
+			s := j.status()
+			waits := slices.IndexFunc(s.Wires, func(w control.WireStatus) bool { return w.Wire == "rollout.trajectories → batcher.on_trajectories" })
+			before, held = s.Steps, s.Steps.UnderWay-block*uint64(s.Wires[waits].Queued) // a block on its wire is not the batcher's yet
+			if held%block != 0 {
 				return true
 			}
 			j.do(control.VerbUnpause, control.GroupRequest{}, nil)
 			return false
 		})
-		before := j.status().Steps
 		j.awaitDeath(j.signalTo("batcher", syscall.SIGKILL))
-		after := j.until("what the batcher had is counted", func(s *control.StatusReply) bool { return s.Steps.UnderWay != held }).Steps
+		after := j.until("what the batcher had is counted", func(s *control.StatusReply) bool { return s.Steps.UnderWay != before.UnderWay }).Steps
 		if lost := after.Reasons["component.batcher"] - before.Reasons["component.batcher"]; lost != held || after.Trained != before.Trained {
 			t.Errorf("kill %d: %d env steps of the batcher's are dropped and %d learned from, want the %d that it had and none",
 				kill, lost, after.Trained-before.Trained, held)

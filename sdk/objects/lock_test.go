@@ -73,7 +73,9 @@ func TestLock_WritesInPlaceAndEveryoneSeesIt(t *testing.T) {
 	for name, lock := range map[string]func(context.Context) (*Lock, error){"Lock": theirs.Lock, "RLock": theirs.RLock, "Repair": theirs.Repair} {
 		for _, within := range []func() (context.Context, context.CancelFunc){
 			func() (context.Context, context.CancelFunc) { return NoWait(t.Context()), func() {} },
-			func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), 100*time.Millisecond) },
+			func() (context.Context, context.CancelFunc) {
+				return context.WithTimeout(t.Context(), 100*time.Millisecond)
+			},
 		} {
 			ctx, cancel := within()
 			if _, err := lock(ctx); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), `object "x": entry 0`) {
