@@ -1,15 +1,38 @@
 package trajectory
 
+import "github.com/rlhost/rlhost/hostabi"
+
 // NewDecisions returns a trajectory of one step outside any arena, which keeps a decision of each agent between two blocks of a
 // schema. It has the layout of such a block except for the number of steps.
-func (s *Schema) NewDecisions() (Trajectory, error) {
+func (s *Schema) NewDecisions() (Trajectory, error) { return s.newDecisions(s.Spec, s.Shape.SoA) }
+
+// NewRelaid is NewDecisions in the other layout: in Shape.SoA where the schema is not, and the reverse. Nothing steps into such a block.
+func (s *Schema) NewRelaid() (Trajectory, error) {
+	spec := s.Spec
+	spec.Caps |= hostabi.CapStrides
+	return s.newDecisions(spec, !s.Shape.SoA)
+}
+
+func (s *Schema) newDecisions(spec hostabi.EnvSpec, soa bool) (Trajectory, error) {
 	shape := s.Shape
-	shape.Steps, shape.Chunk, shape.Granted, shape.Shaped = 1, 0, "", s.Has(ShapedReward)
-	one, err := NewSchema(s.Spec, shape)
+	shape.Steps, shape.Chunk, shape.Granted, shape.Shaped, shape.SoA = 1, 0, "", s.Has(ShapedReward), soa
+	one, err := NewSchema(spec, shape)
 	if err != nil {
 		return Trajectory{}, err
 	}
 	return Trajectory{Schema: one, Mem: make([]byte, one.Bytes)}, nil
+}
+
+// CopyAll copies all rows of a block of the same columns, whatever its layout.
+func (t Trajectory) CopyAll(from Trajectory) {
+	for c := range t.Schema.columns {
+		for row := range t.Schema.columns[c].Rows {
+			to, of := t.at(uint8(c), row), from.at(uint8(c), row)
+			for i := range to.Rows {
+				to.CopyRow(i, of)
+			}
+		}
+	}
 }
 
 // CopyDecisionOf copies a decision of one environment, or agent, to a row: the observation, the action, the policy's outputs and the

@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -60,6 +61,45 @@ func TestS19StateCrossesSeams(t *testing.T) {
 			if got := state(tr, 0); got[0] != 1 || got[5] != 6 || tr.Ages(0)[1] != 7 {
 				t.Errorf("from row %d: state %v, ages %v", row, got, tr.Ages(0))
 			}
+		}
+	}
+}
+
+// A row that was saved in one layout is the same row in the other.
+func TestRelaid_HasTheSameNumbers(t *testing.T) {
+	for _, soa := range []bool{false, true} {
+		s, err := NewSchema(testkit.Spec(4, 2, true), Shape{Steps: 6, Envs: 3, SoA: soa, Memory: Memory{State: 3, Chunk: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := s.NewDecisions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := s.NewRelaid()
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := make([]byte, s.ObservedBytes())
+		for i := range saved {
+			saved[i] = byte(i)
+		}
+		was.LoadObserved(0, saved)
+		is.CopyAll(was)
+		a, b := was.Row(Obs, 0), is.Row(Obs, 0)
+		for env := range a.Rows {
+			for i := range a.Elems {
+				if a.Bits(env, i) != b.Bits(env, i) {
+					t.Errorf("soa %t: element %d of environment %d is %x, want %x", soa, i, env, b.Bits(env, i), a.Bits(env, i))
+				}
+			}
+		}
+		relaid, again := make([]byte, len(saved)), make([]byte, len(saved))
+		is.SaveObserved(relaid, 0)
+		was.CopyAll(is)
+		was.SaveObserved(again, 0)
+		if bytes.Equal(relaid, saved) || !bytes.Equal(again, saved) {
+			t.Errorf("soa %t: %x in the other layout is %x, and back %x", soa, saved, relaid, again)
 		}
 	}
 }

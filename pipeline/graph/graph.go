@@ -48,7 +48,7 @@ type RunTable struct {
 
 // Checkpoint says when checkpoints are taken and which are kept.
 type Checkpoint struct {
-	Every time.Duration `toml:"every" doc:"Time between two checkpoints, each at the next dataset boundary; 0 = only at the end." range:"0 or more"`
+	Every time.Duration `toml:"every" doc:"Time between two checkpoints, each at the next dataset boundary, and in synchronous mode one after each change; 0 = only at the end." range:"0 or more"`
 	Keep  int           `toml:"keep" doc:"Newest checkpoints that are kept." range:"1 or more"`
 	Best  bool          `toml:"best" doc:"Keeps the checkpoint with the best mean return, too."`
 	// KeepEveryEnvSteps keeps the first checkpoint of each so many env steps as well; 0 = none.

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -10,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/tape"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -319,42 +322,137 @@ func TestReplay_RunsASynchronousRunAgain(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(x.run.Dir, runs.RecordingFolder)); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("something was recorded: %v", err)
 	}
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	x.parts.Kinds["witness"] = func() component.Component { return &witness{rows: map[[2]int][]seenRow{}} }
-	fromCheckpoint := 0
+	random, fromCheckpoint := x.random(t), 0
 	for range max(3, *many/20) {
-		number := 100 + random.IntN(200)
-		line, err := replay.Read(x.run, replay.Which{Episode: number, Env: -1})
+		begins, err := x.again(t, 100+random.IntN(200))
 		if err != nil {
 			t.Fatal(err)
 		}
-		repeated, key, err := session.RunAgain(t.Context(), x.run, session.Again{Parts: x.parts, Line: line, Dir: t.TempDir(), Begins: func(envSteps uint64) {
-			if envSteps > 0 {
-				fromCheckpoint++
-			}
-		}})
-		if err != nil {
-			t.Fatalf("seed %d: episode %d: %v", seed, number, err)
-		}
-		reel, err := tape.Open(filepath.Join(repeated.Dir, runs.RecordingFolder))
-		if err != nil {
-			t.Fatal(err)
-		}
-		told, err := replay.Find(reel, key)
-		if err == nil && (told.Return != line.Return || told.Length != line.Length || told.PolicyVersion != line.PolicyVersion) {
-			err = fmt.Errorf("it is %+v", told.Episode)
-		}
-		if err == nil {
-			err = x.compare(reel, told, replay.Loader(t.Context(), repeated, x.parts))
-		}
-		if err := errors.Join(err, reel.Close()); err != nil {
-			t.Errorf("seed %d: episode %d, %+v: %v", seed, number, line, err)
+		if begins > 0 {
+			fromCheckpoint++
 		}
 	}
 	if fromCheckpoint == 0 {
 		t.Error("no checkpoint was used")
 	}
+}
+
+// A synchronous run saves a checkpoint after each change, however seldom it does otherwise: what follows is run again from there.
+func TestReplay_RunsASwappedRunAgain(t *testing.T) {
+	for _, at := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			x := train(t, file, func(s *session.Session, _ *graph.Parts) { x := swaps{t, s, at}; x.make() },
+				"run.record=0B", "run.stop.env_steps=1_000_000_000", `run.checkpoint={ every = "24h", keep = 64 }`)
+			changes, err := x.run.Changes()
+			if err != nil || len(changes) < 3 {
+				t.Fatal(changes, err)
+			}
+			random, last, repeated := x.random(t), changes[len(changes)-1].EnvStep, 0
+			for repeated < max(3, *many/20) {
+				number := 1 + random.IntN(x.episodes(t))
+				switch begins, err := x.again(t, number); {
+				case err != nil && strings.Contains(err.Error(), "comes between"): // it was under way when the environments were replaced
+				case err != nil:
+					t.Fatal(err)
+				case begins >= last:
+					repeated++
+				}
+			}
+		})
+	}
+}
+
+// swaps are changes of a run by its commands.
+type swaps struct {
+	t  *testing.T
+	s  *session.Session
+	at component.Boundary
+}
+
+// make swaps the environments to and fro, and stops the run.
+func (x *swaps) make() {
+	defer x.s.Stop(false)
+	for _, file := range []string{abs(examples + "cartpole-cpp/cartpole.wasm"), "cartpole@1", abs(examples + "cartpole-cpp/cartpole.wasm"), ""} {
+		err := x.learn()
+		if err == nil && file != "" {
+			err = x.swap(file)
+		}
+		if err != nil {
+			x.t.Error(err)
+			return
+		}
+	}
+}
+
+// learn waits until the run has learned from some datasets.
+func (x *swaps) learn() error {
+	for range 16 {
+		if err := x.s.Pipeline().AtNextBoundary(x.t.Context(), func(pipeline.Snapshot) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *swaps) swap(file string) error {
+	c, err := control.Dial(x.t.Context(), control.SocketPath(x.s.Folder().Dir))
+	if err != nil {
+		return err
+	}
+	request := control.SwapRequest{Component: "rollout", File: file, At: x.at.String(), TrialEnvs: new(int), Probation: new(float64)}
+	return errors.Join(c.Do(x.t.Context(), control.VerbSwap, request, nil, nil), c.Close())
+}
+
+// random is a source whose seed a failing test says.
+func (x *recorded) random(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	x.parts.Kinds["witness"] = func() component.Component { return &witness{rows: map[[2]int][]seenRow{}} }
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// episodes returns how many the run has listed.
+func (x *recorded) episodes(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(x.run.Dir, "episodes.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(text, []byte("\n")) - 1
+}
+
+// again runs the run again for an episode, compares that with what the run saw, and returns the env steps that the repetition begins with.
+func (x *recorded) again(t *testing.T, number int) (begins uint64, err error) {
+	t.Helper()
+	line, err := replay.Read(x.run, replay.Which{Episode: number, Env: -1})
+	if err != nil {
+		return 0, err
+	}
+	repeated, key, err := session.RunAgain(t.Context(), x.run, session.Again{Parts: x.parts, Line: line, Dir: t.TempDir(), Begins: func(envSteps uint64) { begins = envSteps }})
+	if err != nil {
+		return begins, err
+	}
+	reel, err := tape.Open(filepath.Join(repeated.Dir, runs.RecordingFolder))
+	if err != nil {
+		return begins, err
+	}
+	defer func() { err = errors.Join(err, reel.Close()) }()
+	told, err := replay.Find(reel, key)
+	if err == nil && (told.Return != line.Return || told.Length != line.Length || told.PolicyVersion != line.PolicyVersion) {
+		err = fmt.Errorf("it is %+v", told.Episode)
+	}
+	if err == nil {
+		err = x.compare(reel, told, replay.Loader(t.Context(), repeated, x.parts))
+	}
+	if err != nil {
+		err = fmt.Errorf("episode %d, %+v: %w", number, line, err)
+	}
+	return begins, err
 }
 
 // Episodes of environments that are replaced during the run are the same again, in whichever version they were played, or in both.

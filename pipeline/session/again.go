@@ -117,11 +117,17 @@ func (o *Again) undone(run *runs.Run, from *runs.Checkpoint, envSteps uint64) (s
 	if err != nil {
 		return nil, err
 	}
+	began := map[uint64]uint64{} // env steps at which changes began to go over
+	for _, c := range list {
+		if c.Step == runs.StepBegin {
+			began[c.Number] = c.EnvStep
+		}
+	}
 	for _, c := range slices.Backward(list) {
 		if !madeBy(&c) || c.EnvStep < envSteps || from != nil && c.Number <= from.Change {
 			continue
 		}
-		if c.EnvStep <= o.Line.EnvStep {
+		if step, known := began[c.Number]; c.EnvStep <= o.Line.EnvStep || known && step <= o.Line.EnvStep {
 			return nil, o.gone(run, fmt.Sprintf("change %d of the run, a %s of %s at env step %d, comes between it and the checkpoint before: the moment of a change is not repeated", c.Number, c.What, c.Component, c.EnvStep))
 		}
 		if len(c.Undo) > 0 {
@@ -158,6 +164,7 @@ func (o *Again) open(ctx context.Context, run *runs.Run, from *runs.Checkpoint, 
 	again.Retain(runs.Retention{Newest: 1})
 	if err == nil {
 		from.MeanReturn = math.NaN()
+		from.Change = 0 // of the repetition's own, which has none
 		err = again.Save(*from)
 	}
 	if err := errors.Join(err, again.Close()); err != nil {

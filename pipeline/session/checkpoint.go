@@ -35,9 +35,8 @@ func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)
 	if err := s.evaluator.boundary(snapshot); err != nil {
 		return err
 	}
-	every := s.Graph().Run.Checkpoint.Every
 	ending := s.pipeline.Stopping() != ""
-	if s.aborted.Load() || !ending && (every <= 0 || time.Since(s.saved) < every) {
+	if s.aborted.Load() || !ending && !s.due() {
 		return nil
 	}
 	if err := s.save(snapshot, ending); err != nil {
@@ -47,6 +46,14 @@ func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)
 		s.log.Error("training goes on without this checkpoint", "error", s.saveErr)
 	}
 	return nil
+}
+
+// due says whether a checkpoint is due: with its time, and in a synchronous run after each change, since what follows can be run
+// again from there alone.
+func (s *Session) due() bool {
+	g := s.Graph()
+	every := g.Run.Checkpoint.Every
+	return every > 0 && (time.Since(s.saved) >= every || g.Synchronous && s.change > s.at.Change)
 }
 
 // atFailure saves the learners' states of a run that fails before its first checkpoint, if it has learned anything.

@@ -23,7 +23,8 @@ type splitState struct {
 	Phantom   []byte
 	Accounts  []account
 	Carry     []byte
-	Memory    trajectory.Memory  `json:",omitzero"` // that Carry has room for
+	SoA       *bool              `json:",omitempty"` // the layout of Carry, Params and Held; nil in older snapshots: the present one
+	Memory    trajectory.Memory  `json:",omitzero"`  // that Carry has room for
 	Reports   map[string][]tally `json:",omitempty"`
 	Policies  string             `json:",omitempty"` // names of several
 	Acting    []byte             `json:",omitempty"` // places among them
@@ -40,6 +41,7 @@ type splitState struct {
 func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
 	var splits []splitState
+	soa := c.schema.Shape.SoA
 	if c.answered() {
 		return component.State{}, fmt.Errorf("%w: actions of the next blocks are on their way, of the previous policy", component.ErrNoSnapshot)
 	}
@@ -65,7 +67,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		splits = append(splits, splitState{
 			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted.All(), Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !stepped, Resets: stepped && !carried, Phantom: slices.Clone(s.rows.phantom), Accounts: slices.Clone(s.rows.accounts),
-			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.rows.reports.save(),
+			Carry: slices.Clone(s.carry), SoA: &soa, Memory: c.schema.Shape.Memory, Reports: s.rows.reports.save(),
 			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.rows.acting.by), Played: slices.Clone(s.rows.acting.played), Params: slices.Clone(s.params), Held: s.rows.heldDecisions(), Numbers: slices.Clone(s.rows.numbers),
 		})
 	}
@@ -158,6 +160,9 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		len(from.Carry) != len(s.carry) {
 		return fmt.Errorf("state is of other environments")
 	}
+	if err := s.relay(from); err != nil {
+		return err
+	}
 	if !from.Fresh {
 		if err := s.batch.env.Restore(instance); err != nil {
 			return err
@@ -188,6 +193,33 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	}
 	if s.seeds.draw(from.Tries); from.Attempts == 0 {
 		s.seeds.draw(from.Restarted)
+	}
+	return nil
+}
+
+// relay lays out what was saved of blocks in the other layout as the present blocks are: a run's first environments set that, and
+// a resumed run may begin with others, which prefer the other layout.
+func (s *split) relay(from *splitState) error {
+	if from.SoA == nil || *from.SoA == s.rows.c.schema.Shape.SoA {
+		return nil
+	}
+	was, err := s.rows.c.schema.NewRelaid()
+	if err != nil {
+		return err
+	}
+	is, err := s.rows.c.schema.NewDecisions()
+	if err != nil {
+		return err
+	}
+	was.LoadObserved(0, from.Carry)
+	trajectory.Params{Trajectory: was}.Load(from.Params)
+	is.CopyAll(was)
+	is.SaveObserved(from.Carry, 0)
+	trajectory.Params{Trajectory: is}.Save(from.Params)
+	if h := from.Held; h != nil && len(h.Rows) == len(was.Mem) {
+		copy(was.Mem, h.Rows)
+		is.CopyAll(was)
+		h.Rows = is.Mem
 	}
 	return nil
 }
