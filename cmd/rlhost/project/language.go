@@ -123,9 +123,10 @@ func Languages() []Language {
 				{"examples/templates/tsconfig.json", "tsconfig.json"}},
 			Files: map[string][]part{Env: {{"examples/plugins/corridor-assemblyscript/corridor.ts", "{name}.ts"}}},
 			Compilers: []Compiler{{
-				CC: "npx", Version: "node --version", Probe: "npm --version",
-				Once:  "[ -d node_modules ] || npm install --silent --no-audit --no-fund\n",
-				Build: "{cc} asc {name}.ts -o {name}.wasm -O3 --noAssert --runtime minimal --exportStart _initialize --use abort=~lib/rlhost-env/index/rlAbort\n",
+				CC: "node", Version: "node --version", Probe: "npm --version",
+				Once: "[ -d node_modules ] || npm install --silent --no-audit --no-fund\n",
+				// The compiler is WebAssembly itself, and ends before optimising that would pay: without, it takes 1.6 s instead of 2.3 s.
+				Build: "{cc} --liftoff-only node_modules/assemblyscript/bin/asc.js {name}.ts -o {name}.wasm -O3 --noAssert --runtime minimal --exportStart _initialize --use abort=~lib/rlhost-env/index/rlAbort\n",
 			}},
 			Install: "apt-get install nodejs npm",
 		},
