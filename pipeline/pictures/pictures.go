@@ -1,6 +1,6 @@
 package pictures
 
-import "fmt"
+import "strconv"
 
 // Picture is one in colour: Height rows of Width pixels of three bytes.
 type Picture struct {
@@ -65,13 +65,14 @@ func (p *Painter) scale(from Picture, w, h int) {
 		top, bottom := y*from.Height/h, max((y+1)*from.Height/h, y*from.Height/h+1)
 		for x := range w {
 			left, right := x*from.Width/w, max((x+1)*from.Width/w, x*from.Width/w+1)
-			p.scaled = append(p.scaled, from.mean(left, right, top, bottom)...)
+			mean := from.mean(left, right, top, bottom)
+			p.scaled = append(p.scaled, mean[:]...)
 		}
 	}
 }
 
 // mean is the mean colour of a rectangle of pixels.
-func (p *Picture) mean(left, right, top, bottom int) []byte {
+func (p *Picture) mean(left, right, top, bottom int) [3]byte {
 	var r, g, b int
 	for y := top; y < bottom; y++ {
 		row := p.RGB[(y*p.Width+left)*3 : (y*p.Width+right)*3]
@@ -80,10 +81,12 @@ func (p *Picture) mean(left, right, top, bottom int) []byte {
 		}
 	}
 	n := (right - left) * (bottom - top)
-	return []byte{byte(r / n), byte(g / n), byte(b / n)}
+	return [3]byte{byte(r / n), byte(g / n), byte(b / n)}
 }
 
 // at moves the cursor; both count from 0.
 func at(dst []byte, row, column int) []byte {
-	return fmt.Appendf(dst, "\x1b[%d;%dH", row+1, column+1)
+	dst = strconv.AppendInt(append(dst, "\x1b["...), int64(row+1), 10)
+	dst = strconv.AppendInt(append(dst, ';'), int64(column+1), 10)
+	return append(dst, 'H')
 }
