@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -162,6 +163,16 @@ func TestRun_StopsWithItsContext(t *testing.T) {
 	results := Run(ctx, plugintest.New(sound()), Options{})
 	if len(results) != 2 || results[1].Verdict != Failed || !strings.Contains(results[1].Detail, "canceled") {
 		t.Errorf("got %+v", results)
+	}
+}
+
+// What there was no time for is neither a failed check nor one that is passed.
+func TestBrief_SaysThatItWasCut(t *testing.T) {
+	if failed, cut := Brief(t.Context(), plugintest.New(sound()), Options{Seed: 1}, time.Minute); failed != nil || cut {
+		t.Errorf("with time enough: %v, %t", failed, cut)
+	}
+	if failed, cut := Brief(t.Context(), plugintest.New(sound()), Options{Seed: 1}, 0); failed != nil || !cut {
+		t.Errorf("without time: %v, %t", failed, cut)
 	}
 }
 

@@ -23,16 +23,17 @@ func Writes(ctx context.Context, p env.Plugin, o Options, within time.Duration) 
 }
 
 // Brief makes the checks of a new version that is waited for: it steps (A01), writes every element (M01) and nothing else (M02), as far as
-// there is time. It returns the first that failed, or nil. A step that takes longer than twice the time is cut, and proves nothing.
-func Brief(ctx context.Context, p env.Plugin, o Options, within time.Duration) *Result {
+// there is time. It returns the first that failed, or nil. A call that takes longer than twice the time is cut: then nothing is proven.
+func Brief(ctx context.Context, p env.Plugin, o Options, within time.Duration) (failed *Result, cut bool) {
 	if CheckMemory(p, o) != nil {
-		return nil
+		return nil, true
 	}
 	limited, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()
 	c := &checker{ctx: limited, plugin: p, spec: p.Spec(), o: o, until: time.Now().Add(within)}
 	c.o.setDefaults(&c.spec)
-	return c.firstWrong(true)
+	failed = c.firstWrong(true)
+	return failed, failed == nil && c.guardedErr != nil
 }
 
 // firstWrong makes the watched run, and returns the first check that it fails: of what is written, and with faults also of the run itself.
