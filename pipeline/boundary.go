@@ -213,7 +213,8 @@ func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *inst
 		whole := all || x.instance == learner || x.publishes() || len(x.of.Manifest.Signals) == 0
 		if whole {
 			state, err := x.snapshot(ctx, here)
-			if err != nil && p.ending.cutting.Load() {
+			if err != nil && p.ending.cutting.Load() { // the cut came meanwhile, and the state may be an earlier one
+				errs = append(errs, fmt.Errorf("%s: %w", x.name, errCut))
 				state, err = x.snapshotApart(err)
 			}
 			if err == nil {

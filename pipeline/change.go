@@ -3,6 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -152,7 +155,7 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	defer stop()
 	if t.plan.structural() {
 		s := t.p.boundaries
-		if err := s.take(ctx); err != nil {
+		if err := t.takeBoundaries(ctx); err != nil {
 			return err
 		}
 		s.changing.Store(true)
@@ -179,6 +182,39 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	o.EnvStep = t.p.running.stats.Counter("rollout/env_steps").Value()
 	t.install(o)
 	return nil
+}
+
+// takeBoundaries waits for the boundary that is under way, if one is. That may wait for the state of a process that hangs: where the change is
+// forced, the boundary does without the states of what the change removes.
+func (t *Transition) takeBoundaries(ctx context.Context) error {
+	if t.options.Force > 0 {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		removed := slices.Clone(t.plan.ended)
+		for _, s := range t.swaps {
+			removed = append(removed, s.old)
+		}
+		go giveUpStates(ctx, removed, t.options.Force)
+	}
+	return t.p.boundaries.take(ctx)
+}
+
+// giveUpStates ends, at every interval until ctx ends, what waits for states of instances that a forced change removes.
+func giveUpStates(ctx context.Context, removed []member, every time.Duration) {
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, m := range removed {
+			if c, remote := m.component.(component.Remote); remote && !m.learns() {
+				c.GiveUp(fmt.Errorf("%s is taken away by force", m.name))
+			}
+		}
+	}
 }
 
 // commitFailed replaces failed instances before anything else: others need their answers before they can pause.

@@ -31,6 +31,7 @@ func (b *farBin) Process() component.Process {
 
 func (b *farBin) CatchUp() {}
 
+func (b *farBin) GiveUp(error)  {}
 func (b *farBin) Dismiss(error) {}
 
 func (b *farBin) Start(h *component.Host) error {

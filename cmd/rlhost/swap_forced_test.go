@@ -83,8 +83,9 @@ func TestSwapForced_StopSavesAnIdleLearner(t *testing.T) {
 			j.hang("batcher")
 			s := j.stalls()
 			j.stop()
-			if saved := w.saved(j.dir); saved.PolicyVersion != s.Policy {
-				t.Errorf("version %d was saved, want %d\n%s", saved.PolicyVersion, s.Policy, j.output)
+			// The boundary at which it may have hung publishes the version that it has learned when it is over.
+			if saved := w.saved(j.dir); saved.PolicyVersion != s.Policy && saved.PolicyVersion != s.Policy+1 || saved.Exact {
+				t.Errorf("version %d was saved, exact: %t; want %d, and not exact\n%s", saved.PolicyVersion, saved.Exact, s.Policy, j.output)
 			}
 			again := w.host("--resume", "cartpole")
 			again.stop()

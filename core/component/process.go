@@ -26,6 +26,8 @@ type Remote interface {
 	Process() Process
 	// CatchUp delivers the messages that the process has emitted so far.
 	CatchUp()
+	// GiveUp makes a Snapshot that waits for the process return why. The process is left as it is.
+	GiveUp(why error)
 	// Dismiss kills the process and starts no other: the component is removed without a pause. Once Process reports the failure,
 	// Pauser.Waiting returns its unfinished messages.
 	Dismiss(why error)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,10 +14,17 @@ import (
 // cutWithin is how long a process may take to abandon its work and to send its state. It is less than the wait of a run that is cut.
 const cutWithin = 6 * time.Second
 
-// Cut tells the process to abandon its work; see component.Cuttable.
+// errCut is why a state that was asked for before the cut is not waited for.
+var errCut = errors.New("the run is cut")
+
+// Cut tells the process to abandon its work; see component.Cuttable. What waits for its state asks again, for no longer than cutWithin.
 func (x *proxy) Cut() {
 	l := x.newestSession()
-	if x.cut.Swap(true) || l == nil || !x.cuts {
+	if x.cut.Swap(true) || l == nil {
+		return
+	}
+	l.giveUp(errCut)
+	if !x.cuts {
 		return
 	}
 	go func() {

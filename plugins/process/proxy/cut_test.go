@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"errors"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
@@ -30,6 +33,40 @@ func TestCut_TakesTheNewestStateOfAProcessThatDoesNotGiveUp(t *testing.T) {
 		t.Errorf("beside the loop it is %+v, %t, %v; want %+v", apart, ok, err, before)
 	}
 	k.x.newestSession().process.Kill()
+}
+
+// A snapshot does not wait for a process that hangs, once it is given up. The process can be asked again when it runs again.
+func TestGiveUp_EndsASnapshotAndLeavesTheProcess(t *testing.T) {
+	t.Parallel()
+	k := newKept(t, "keeper")
+	pid := k.Process().PID
+	freeze(t, pid)
+	why, given := errors.New("enough"), make(chan error, 1)
+	go k.OnLoop(func() {
+		_, err := k.x.Snapshot()
+		given <- err
+	})
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for waits := true; waits; {
+		select {
+		case err := <-given:
+			if !errors.Is(err, why) {
+				t.Errorf("the snapshot ended with %v, want %v", err, why)
+			}
+			waits = false
+		case <-look.C:
+			k.x.GiveUp(why)
+		}
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	k.OnLoop(func() { _, err = k.x.Snapshot() })
+	if p := k.Process(); err != nil || p.PID != pid || p.Restarts != 0 {
+		t.Errorf("asked again: %v, of %+v, which was %d", err, p, pid)
+	}
 }
 
 // A process's request about its blocks on loan is owed until it is answered, or no longer waited for.

@@ -116,6 +116,13 @@ func (x *proxy) Overdue(err error) {
 // overdue is why a process is killed that has not broken the protocol.
 type overdue struct{ error }
 
+// GiveUp ends a Snapshot that waits for the process. Any goroutine.
+func (x *proxy) GiveUp(why error) {
+	if l := x.newestSession(); l != nil {
+		l.giveUp(why)
+	}
+}
+
 // Dismiss has the process killed, which none follows. Any goroutine.
 func (x *proxy) Dismiss(why error) {
 	x.shared.mu.Lock()

@@ -49,7 +49,34 @@ type session struct {
 	adding  string           // name of the arena that is being made for it
 	addCall uint64           // number of its request
 	own     map[uint8]bool   // arenas that it was given at its own request
+	saving  saving
 	metrics metrics
+}
+
+// saving is the waiting for a process's state. Its mutex is the session's.
+type saving struct {
+	ctx    context.Context
+	giveUp context.CancelCauseFunc
+}
+
+func newSaving() (s saving) {
+	s.ctx, s.giveUp = context.WithCancelCause(context.Background())
+	return s
+}
+
+// giveUp ends the waiting for the process's state, with an error.
+func (l *session) giveUp(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.saving.giveUp(why)
+	l.saving = newSaving()
+}
+
+// untilGivenUp returns a context for the waiting for the process's state.
+func (l *session) untilGivenUp() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.saving.ctx
 }
 
 // errStopping ends work under way when a component is stopped.
@@ -91,17 +118,13 @@ func (l *session) call(ctx context.Context, method string, request, reply any) e
 // callOnLoop makes a control call while the loop waits, which takes a minute at most, or as long as a start may. A
 // process that does nothing meanwhile is found out by the supervisor before.
 func (l *session) callOnLoop(method string, request, reply any) error {
-	return l.callWithin(l.longest(), method, request, reply)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), l.longest(), spawn.ErrGrace)
+	defer cancel()
+	return l.call(ctx, method, request, reply)
 }
 
 // longest is how long the loop may wait.
 func (l *session) longest() time.Duration { return max(l.process.Program.Start, time.Minute) }
-
-func (l *session) callWithin(limit time.Duration, method string, request, reply any) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, spawn.ErrGrace)
-	defer cancel()
-	return l.call(ctx, method, request, reply)
-}
 
 func (l *session) sendFrame(f native.Frame, files ...int) {
 	if err := l.wire.Send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -22,7 +22,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 	}
 	l := &session{
 		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
-		asks: map[question]ask{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(), requests: requests{log: x.h.Log, open: map[uint64]func(json.RawMessage, error){}},
+		asks: map[question]ask{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, saving: newSaving(), metrics: newMetrics(), requests: requests{log: x.h.Log, open: map[uint64]func(json.RawMessage, error){}},
 	}
 	l.save = func() { save(l) }
 	if err := l.start(); err != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,12 +11,14 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// fetchState asks for the state, and waits for the file that it comes in.
+// fetchState asks for the state, and waits for the file that it comes in: no longer than the limit, and until giveUp.
 func (l *session) fetchState(limit time.Duration) ([]byte, error) {
 	l.calls.Add(1) // until the state is here, not only the answer
 	defer l.calls.Add(-1)
+	ctx, cancel := context.WithTimeoutCause(l.untilGivenUp(), limit, spawn.ErrGrace)
+	defer cancel()
 	var size native.StateSize
-	if err := l.callWithin(limit, native.MethodSnapshot, native.Empty{}, &size); err != nil {
+	if err := l.call(ctx, native.MethodSnapshot, native.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
 	return l.states.Take(size, l.process.Died())
