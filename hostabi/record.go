@@ -8,12 +8,15 @@ const MaxRank = 6
 // Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
 const (
-	SpecBytes    = 128
+	SpecBytes    = 136
 	GroupBytes   = 32
 	TensorBytes  = 128
 	ArgBytes     = 48
 	BindingBytes = 48
 	HostBytes    = 48
+
+	// specBytes10 is the length of a Spec of version 1.0, which ends before Keys.
+	specBytes10 = 128
 )
 
 // Spec is the head of rl_describe's output. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
@@ -54,6 +57,8 @@ type Spec struct {
 	Doc             uint32     // 112
 	Licence         uint32     // 116
 	DT              float32    // 120: seconds of simulated time in a step, 0 = not said
+	_               uint32
+	Keys            uint32 // 128: string, since 1.1: what keys of a person who plays do, a line each, such as left=0
 	_               uint32
 }
 

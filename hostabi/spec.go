@@ -29,6 +29,7 @@ type EnvSpec struct {
 	Name         string // name@version
 	Doc          string
 	Licence      string
+	Keys         string // what keys of a person who plays do, a line each, such as left=0 or up=-1,0.5; empty = not said
 	ABI          Version
 	Caps         Caps
 	Needs        Features
@@ -135,7 +136,7 @@ func (s *EnvSpec) Describe() []byte {
 		Autoreset: s.Autoreset, Flags: s.Flags, RenderModes: s.Render.Modes, RenderWidth: uint32(s.Render.Width),
 		RenderHeight: uint32(s.Render.Height), RenderFPS: s.Render.FPS, RewardLow: s.Rewards.Low, RewardHigh: s.Rewards.High,
 		DT: s.DT, RewardThreshold: nan, StateVersion: s.StateVersion, StateMax: uint32(s.StateMax),
-		Name: w.text(name), Version: w.text(version), Doc: w.text(s.Doc), Licence: w.text(s.Licence),
+		Name: w.text(name), Version: w.text(version), Doc: w.text(s.Doc), Licence: w.text(s.Licence), Keys: w.text(s.Keys),
 	}
 	if s.Rewards.Threshold != nil {
 		head.RewardThreshold = *s.Rewards.Threshold

@@ -56,8 +56,8 @@ func ParseSpec(b []byte) (EnvSpec, error) {
 // have changed.
 func later(b []byte) error {
 	const major, needs = 4, 16
-	if len(b) < SpecBytes {
-		return fmt.Errorf("%d bytes, the head alone has %d", len(b), SpecBytes)
+	if len(b) < specBytes10 {
+		return fmt.Errorf("%d bytes, the head alone has %d", len(b), specBytes10)
 	}
 	v := binary.LittleEndian.Uint16(b[major:])
 	switch lacks := Features(binary.LittleEndian.Uint64(b[needs:])) &^ HostFeatures; {
@@ -74,7 +74,9 @@ func later(b []byte) error {
 func parse(b []byte) (s EnvSpec, err error) {
 	var head Spec
 	s.ABI.Major, s.ABI.Minor = EnvABI.Major, binary.LittleEndian.Uint16(b[6:])
-	if err := decode(&head, b[:SpecBytes], "head", 0); err != nil {
+	known := make([]byte, SpecBytes) // what a shorter head has not is 0
+	copy(known, b[:min(int(binary.LittleEndian.Uint32(b)), len(b))])
+	if err := decode(&head, known, "head", 0); err != nil {
 		return s, err
 	}
 	r := reader{b: b}
@@ -93,7 +95,7 @@ func parse(b []byte) (s EnvSpec, err error) {
 	if err := r.open(&head); err != nil {
 		return s, err
 	}
-	s.Name, s.Doc, s.Licence = r.text("name", head.Name), r.text("doc", head.Doc), r.text("licence", head.Licence)
+	s.Name, s.Doc, s.Licence, s.Keys = r.text("name", head.Name), r.text("doc", head.Doc), r.text("licence", head.Licence), r.text("keys", head.Keys)
 	if strings.Contains(s.Name, "@") {
 		return s, fmt.Errorf("its name is %q: what follows an @ is the version, a string of its own", s.Name)
 	}
@@ -143,7 +145,7 @@ func (r *reader) open(head *Spec) error {
 			return fmt.Errorf("%s = %d, want a multiple of 4 from %d to %d", record.name, n, record.known, maxRecordBytes)
 		}
 	}
-	return r.openTable(head.Size, SpecBytes, head.StringsAt, head.StringsLen)
+	return r.openTable(head.Size, specBytes10, head.StringsAt, head.StringsLen)
 }
 
 // openTable checks the size of a head and finds the string table.

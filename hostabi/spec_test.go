@@ -20,6 +20,7 @@ import (
 func full() hostabi.EnvSpec {
 	s := testkit.Spec(4, 2, true)
 	s.Doc, s.Licence, s.Needs, s.Flags = "a test", "MIT", hostabi.FeatureAgents, hostabi.SpecDeterministic|hostabi.SpecDynamicAgents
+	s.Keys = "left=0\nright=1"
 	s.EpisodeLimit, s.MaxEnvs, s.StateVersion, s.StateMax = 500, 64, 3, 1024
 	s.Render = hostabi.Render{Modes: hostabi.RenderText | hostabi.RenderRGB, Width: 64, Height: 48, FPS: 30}
 	threshold := float32(475)
@@ -318,13 +319,14 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 		{"too many groups", "65 groups, at most 64", func(b []byte) { le.PutUint32(b[36:], 65) }},
 		{"more arguments than there is room for", "do not fit", func(b []byte) { le.PutUint32(b[40:], 256) }},
 		{"too many arguments", "257 args, at most 256", func(b []byte) { le.PutUint32(b[40:], 257) }},
-		{"strings within the head", "strings at 124, within the head of 128 bytes", func(b []byte) { le.PutUint32(b[44:], 124) }},
+		{"strings within the head", "strings at 132, within the head of 136 bytes", func(b []byte) { le.PutUint32(b[44:], 132) }},
 		{"strings outside", "strings at", func(b []byte) { le.PutUint32(b[48:], math.MaxUint32) }},
 		{"strings without an end", "does not begin and end with a NUL", func(b []byte) { le.PutUint32(b[48:], le.Uint32(b[48:])-1) }},
 		{"a name outside the table", "name is the string at 1048576, outside the table", outside(104)},
 		{"a version outside the table", "version is the string at 1048576, outside the table", outside(108)},
 		{"a doc outside the table", "doc is the string at 1048576, outside the table", outside(112)},
 		{"a licence outside the table", "licence is the string at 1048576, outside the table", outside(116)},
+		{"keys outside the table", "keys is the string at 1048576, outside the table", outside(128)},
 		{"a group's name outside the table", "name of group 1 is the string at 1048576, outside the table", outside(group + 32)},
 		{"a path outside the table", "path of tensor 1 is the string at 1048576, outside the table", outside(tensor + 128 + 64)},
 		{"a tensor's doc outside the table", "doc of tensor 1 is the string at 1048576, outside the table", outside(tensor + 128 + 68)},
@@ -338,7 +340,7 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 		{"reserved bytes of a group", "groups 1: byte 16 is 1; it is reserved", func(b []byte) { b[group+32+16] = 1 }},
 		{"reserved bytes of a tensor", "tensors 0: byte 58 is 1; it is reserved", func(b []byte) { b[tensor+58] = 1 }},
 		{"reserved bytes of an argument", "args 1: byte 40 is 1; it is reserved", func(b []byte) { b[arg+48+40] = 1 }},
-		{"values within the head", "after the head of 128", func(b []byte) { le.PutUint32(b[tensor+52:], 64) }},
+		{"values within the head", "after the head of 136", func(b []byte) { le.PutUint32(b[tensor+52:], 64) }},
 		{"values outside", "tensor 0: values at", func(b []byte) { le.PutUint32(b[tensor+52:], 1<<31) }},
 		{"values out of line", "want a multiple of 4", func(b []byte) { le.PutUint32(b[tensor+52:], 129) }},
 	} {

@@ -9,7 +9,7 @@ type Version struct {
 
 // EnvABI is the version of the environment ABI that this host speaks. The major number is also in the name of
 // the marker export (ExportABI), so that it can be read without running the guest.
-var EnvABI = Version{Major: 1, Minor: 0}
+var EnvABI = Version{Major: 1, Minor: 1}
 
 // Release is the version of the program and of everything installed with it, such as the package for Python.
 const Release = "0.1.0-dev"

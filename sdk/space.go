@@ -148,6 +148,7 @@ type Spec struct {
 	DT                          float32  // seconds of simulated time in a step, 0 = not said
 	PictureWidth, PictureHeight int      // of a Drawer's or BatchDrawer's pictures
 	PictureFPS                  float32  // pictures a second at normal speed, 0 = not said
+	Keys                        string   // actions of the keys of a person who plays, one a line: "left=0\nright=1\nnone=1"
 	PreferSoA                   bool     // faster with one array per element than with one row per environment
 
 	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It does not act again until the

@@ -238,16 +238,19 @@ func (c *playFlags) play(p *program, s *stage, by play.By) (err error) {
 	return film.close(p)
 }
 
-// keys are the keys of actions: the command line's, else the environment's table's, else the default ones.
+// keys are the keys of actions: the command line's, else the environment's table's, else its author's, else the default ones.
 func (c *playFlags) keys(s *stage, g *play.Game) (play.Keys, error) {
-	written, spec := c.Key, g.Spec()
+	written, spec, group := c.Key, g.Spec(), g.Spec().GroupOf(c.Agent)
 	if len(written) == 0 {
 		written = s.keys
+	}
+	if own := env.OwnKeys(spec, group); len(written) == 0 && own != nil {
+		return play.Keys(own), nil
 	}
 	if len(written) == 0 {
 		return play.DefaultKeys(g), nil
 	}
-	keys, err := env.ParseKeys(written, spec, spec.GroupOf(c.Agent))
+	keys, err := env.ParseKeys(written, spec, group)
 	if err == nil {
 		return play.Keys(keys), nil
 	}

@@ -53,6 +53,12 @@ func TestPlay_InATerminal(t *testing.T) {
 	if code, output := x.end(); code != 0 {
 		t.Errorf("exit code %d: %q", code, output)
 	}
+	x = onTerminal(t, 80, []string{"TERM=xterm"}, w.dir, "play", "minatar-freeway@1", "--show", "text", "--fps", "1")
+	x.wait(`down=2 up=1  tab you/random`) // as its author says
+	x.press("q")
+	if code, output := x.end(); code != 0 {
+		t.Errorf("exit code %d: %q", code, output)
+	}
 	x = onTerminal(t, 10, []string{"TERM=xterm"}, w.dir, "play", "connectfour@1")
 	if code, output := x.end(); code != exitUsage || !strings.Contains(output, "the terminal has 10 columns and 24 rows, want 20 and 6") {
 		t.Errorf("exit code %d: %q", code, output)

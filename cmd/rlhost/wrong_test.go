@@ -147,6 +147,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "READS_BACK", false, "D11", envcheck.Failed, "other values lie over what it wrote before each step: step 1: env 0 after rl_step: environment wrote"},
 		{"bare.c", "DRAW_MOVES", false, "R01", envcheck.Failed, "with a picture after each step, env "},
 		{"bare.c", "DRAW_SHORT", false, "R01", envcheck.Failed, "a picture of 23 bytes, want 24 for 4 × 2 pixels"},
+		{"bare.c", "KEYS_OUTSIDE", false, "R02", envcheck.Failed, "is 2, want 0 to 1"},
 		{"bare.c", "SAVE_HEAD", false, "D06", envcheck.Failed, "a state that says 20 bytes follow its head, of which there are 12"},
 		{"bare.c", "ANY_STATE", false, "D08", envcheck.Failed, "a state of version 4 is taken by an environment of version 3"},
 	} {
@@ -188,8 +189,8 @@ func TestLoad_NamesErrorsInADescription(t *testing.T) {
 	const correct = "correct the fields of RL_ENV, or what rl_describe writes without the SDK, or the arguments"
 	for wrong, want := range map[string]table.Error{
 		"FLAGS": {Code: module.CodeDescription, Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is RL_TENSOR_AT_T (0x2)", Help: correct},
-		"STATE": {Code: module.CodeFuture, Reason: "needs a later host than this rlhost, which speaks ABI 1.0: it needs feature 4",
-			Help: "update rlhost, or build the guest for ABI 1.0"},
+		"STATE": {Code: module.CodeFuture, Reason: "needs a later host than this rlhost, which speaks ABI 1.1: it needs feature 4",
+			Help: "update rlhost, or build the guest for ABI 1.1"},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "wrong/bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
 		var got *table.Error

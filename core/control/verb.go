@@ -147,7 +147,7 @@ type Probation struct {
 	Left      float64 `json:"left_seconds"`     // of the time that it is watched
 	Idle      bool    `json:"idle,omitempty"`   // it has done nothing yet: it is watched until it has
 	Paused    bool    `json:"paused,omitempty"` // something is paused, so the clock is stopped
-	// Checked is what the checks have found that a brief change made afterwards: "24 checks ok"; empty until they have been made.
+	// Checked is what the checks have found that a brief change made afterwards: "25 checks ok"; empty until they have been made.
 	Checked string `json:"checked,omitempty"`
 }
 

@@ -40,6 +40,45 @@ func CheckKeys(written map[string]string, spec *hostabi.EnvSpec) error {
 	return first
 }
 
+// OwnKeys are the keys that the environment's description has for an agent of a group, nil where it has none or they are of another group.
+func OwnKeys(spec *hostabi.EnvSpec, group int) Keys {
+	written, err := splitKeys(spec.Keys)
+	if err != nil || len(written) == 0 {
+		return nil
+	}
+	keys, err := ParseKeys(written, spec, group)
+	if err != nil {
+		return nil
+	}
+	return keys
+}
+
+// CheckOwnKeys says why nobody can play with the keys of an environment's description.
+func CheckOwnKeys(spec *hostabi.EnvSpec) error {
+	written, err := splitKeys(spec.Keys)
+	if err != nil {
+		return err
+	}
+	return CheckKeys(written, spec)
+}
+
+// splitKeys takes lines such as left=0 apart. The key may be = itself.
+func splitKeys(lines string) (map[string]string, error) {
+	written := map[string]string{}
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSuffix(line, "\n")
+		at := strings.LastIndex(line, "=")
+		if at < 1 {
+			return nil, fmt.Errorf("the line %q of keys is not KEY=ACTION", line)
+		}
+		if _, twice := written[line[:at]]; twice {
+			return nil, fmt.Errorf("keys has %q twice", line[:at])
+		}
+		written[line[:at]] = line[at+1:]
+	}
+	return written, nil
+}
+
 // ParseKeys reads actions, such as "1" or "[-1,0.5]", of keys, for an agent of a group. The error joins a table.Error for each key that there is
 // not, and for each action outside of its space.
 func ParseKeys(written map[string]string, spec *hostabi.EnvSpec, group int) (Keys, error) {

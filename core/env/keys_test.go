@@ -36,3 +36,28 @@ func TestParseKeys_ActionsAreThoseOfAGroup(t *testing.T) {
 		t.Error("7 fits no group, and is accepted")
 	}
 }
+
+// What a description says of keys is lines; it is used where it fits the action of the agent that a person plays.
+func TestOwnKeys_AreThoseOfTheDescription(t *testing.T) {
+	jump := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
+	steer := hostabi.Tensor{Role: hostabi.RoleAction, Group: 1, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Low: -1, High: 1}
+	spec := &hostabi.EnvSpec{Groups: []hostabi.Group{{Name: "frogs", Agents: 1}, {Name: "cars", Agents: 1}}, Tensors: []hostabi.Tensor{jump, steer}}
+
+	if keys := OwnKeys(spec, 0); keys != nil || CheckOwnKeys(spec) != nil {
+		t.Errorf("without keys there are %v, %v", keys, CheckOwnKeys(spec))
+	}
+	spec.Keys = "none=0\nup=1\n==1\n"
+	want := Keys{"none": {0}, "up": {1}, "=": {1}}
+	if keys := OwnKeys(spec, 0); !maps.EqualFunc(keys, want, slices.Equal) || CheckOwnKeys(spec) != nil {
+		t.Errorf("keys %v, want %v; %v", keys, want, CheckOwnKeys(spec))
+	}
+	if keys := OwnKeys(spec, 1); keys != nil {
+		t.Errorf("the other group has the keys %v", keys)
+	}
+	for _, bad := range []string{"up", "=1", "up=1\n\ndown=0", "up=1\nup=0", "up=2", "upwards=1", "up=1,0,0", "up="} {
+		spec.Keys = bad
+		if keys := OwnKeys(spec, 0); keys != nil || CheckOwnKeys(spec) == nil {
+			t.Errorf("the keys %q are accepted: %v", bad, keys)
+		}
+	}
+}

@@ -13,6 +13,7 @@ var envSentences = []sentence{
 	{"`rl_step_range` is called for any partition, in any order, one call at a time", []string{"D09", "step-range"}},
 	{"`rl_bind` may come between any two steps", []string{"D10", "every case"}},
 	{`A picture changes nothing and has the described size`, []string{"R01", "render", "render-short", "render-not-text", "render-grows"}},
+	{`Keys are lines, each with an action of an agent; a head that ends before them has none`, []string{"R02", "keys", "keys-outside", "keys-reserved"}},
 	{`A saved state begins with version and length, and has what its environment waits for; another version is refused as such, and changes nothing`, []string{"D06", "D08", "save", "save-other-version", "save-wrong-length", "save-too-long", "save-headless", "save-alone", "save-waiting"}},
 	{"`rl_host` is called once, before `rl_describe`", []string{"host-once"}},
 	{`What has to be written is written in full each time, and nothing else; it is never read`, []string{"M01", "M02", "D11"}},

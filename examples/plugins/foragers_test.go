@@ -283,7 +283,7 @@ func buildChanged(t *testing.T, module, text string) string {
 // extensions has the ends of the names of sources by language.
 var extensions = map[string]string{"C": ".c", "Zig": ".zig", "AssemblyScript": ".ts"}
 
-// An environment tells numbers of the episode that begins, names its agents and says how long a step takes.
+// An environment tells numbers of the episode that begins, names its agents and the keys of a person, and says how long a step takes.
 func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
 	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
 	if err != nil {
@@ -294,20 +294,20 @@ func TestForagers_TellInfosAtResetNamesAndTime(t *testing.T) {
 		"foragers-c/foragers.wasm": {
 			"    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n", "    for (int k = 0; k < FORAGERS; k++) born(env, rng, k);\n    rl_reset_info(1, (float)env->food);\n",
 			"RL_ENV(", "static const char *const told[] = {\"never\", \"food\"};\n\nRL_ENV(",
-			".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told)`},
+			".respawn = true", `.respawn = true, .agent_names = "ann\nbob\ncat\ndan", .dt = 0.5f, RL_RESET_INFOS(told), .keys = "left=0\nright=1"`},
 		"games-zig/foragers.wasm": {
 			"        for (0..agents) |k| env.born(rng, k);\n", "        for (0..agents) |k| env.born(rng, k);\n        rl.tell(1, @floatFromInt(env.food));\n",
 			"pub const respawn = true;", `pub const respawn = true; pub const agent_names = "ann\nbob\ncat\ndan"; pub const dt = 0.5;` +
-				` pub const reset_infos = .{ "never", "food" };`},
+				` pub const keys = "left=0\nright=1"; pub const reset_infos = .{ "never", "food" };`},
 		"games-assemblyscript/foragers.wasm": {
 			"this.food = rng.below(CELLS);\n    for", "this.food = rng.below(CELLS);\n    view.tell(1, <f32>this.food);\n    for",
-			"spec.respawn = true;", "spec.respawn = true;\nspec.agentNames = \"ann\\nbob\\ncat\\ndan\";\nspec.dt = 0.5;\nspec.resetInfo(\"never\").resetInfo(\"food\");"},
+			"spec.respawn = true;", "spec.respawn = true;\nspec.agentNames = \"ann\\nbob\\ncat\\ndan\";\nspec.dt = 0.5;\nspec.keys = \"left=0\\nright=1\";\nspec.resetInfo(\"never\").resetInfo(\"food\");"},
 	} {
 		t.Run(filepath.Dir(module), func(t *testing.T) {
 			d := foragers(t, r, buildChanged(t, module, changed(t, module, changes...)))
 			spec := d.Env.Spec()
-			if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" {
-				t.Errorf("a step of %g s, agents %q", spec.DT, spec.Groups[0].AgentNames)
+			if spec.DT != 0.5 || spec.Groups[0].AgentName(2) != "cat" || spec.Keys != "left=0\nright=1" {
+				t.Errorf("a step of %g s, agents %q, keys %q", spec.DT, spec.Groups[0].AgentNames, spec.Keys)
 			}
 			tr, row := d.Acting()
 			for env := range 3 {

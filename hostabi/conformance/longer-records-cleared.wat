@@ -6,7 +6,7 @@
 (data (i32.const 0x43c) "\07\00\00\00")
 (data (i32.const 0x45c) "\00\00\c0\7f")
 (data (i32.const 0x468) "\01\00\00\00\0d\00\00\00")
-(data (i32.const 0x480) "later fields.   ")
+(data (i32.const 0x488) "later fi")
 (data (i32.const 0x490) "\0f\00\00\00\01\00\00\00") ;; the group: "all", one agent
 (data (i32.const 0x4b0) "laterlat")
 ;; Tensors of 144 bytes from 0x4b8 on.

@@ -1,4 +1,4 @@
-;; Every record is longer than version 1 has it; what the host does not know may hold anything, and a binding is written with the guest's length, zeros behind.
+;; Every record is longer than version 1.1 has it; what the host does not know may hold anything, and a binding is written with the guest's length, zeros behind.
 ;; include memory
 (data (i32.const 0x400) "\90\00\00\00\01\00\09\00") ;; a head of 144 bytes, ABI 1.9
 (data (i32.const 0x418) "\90\00\40\00\28\00\38\00" "\06\00\00\00\01\00\00\00\01\00\00\00") ;; 144, 64, 40, 56; one group, one argument
@@ -6,7 +6,7 @@
 (data (i32.const 0x43c) "\07\00\00\00")
 (data (i32.const 0x45c) "\00\00\c0\7f")
 (data (i32.const 0x468) "\01\00\00\00\0d\00\00\00")
-(data (i32.const 0x480) "later fields.   ")
+(data (i32.const 0x488) "later fi")
 (data (i32.const 0x490) "\0f\00\00\00\01\00\00\00") ;; the group: "all", one agent
 (data (i32.const 0x4b0) "laterlat")
 ;; Tensors of 144 bytes from 0x4b8 on.

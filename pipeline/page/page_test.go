@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -67,6 +68,9 @@ func TestPage_PlaysAsTheHostDoes(t *testing.T) {
 			html, err := l.page(1)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if own := `"keys":{"left":[1],"none":[0],"right":[2]}`; name == "breakout" && !strings.Contains(string(html), own) {
+				t.Errorf("the page has not the keys that the environment's author has given")
 			}
 			const steps = 10_000
 			if first := differs(node(t, html, "const STEPS = 10_000;\n"+scripted), l.host(steps)); first != "" {

@@ -72,6 +72,9 @@ func (e *exporter) content() (*page.Content, error) {
 	if err != nil {
 		return nil, BuildError(err)
 	}
+	if len(keys) == 0 {
+		keys = env.OwnKeys(&spec, e.player.Group)
+	}
 	return &page.Content{Title: spec.Name, About: fmt.Sprintf("Policy %s of run %s, without a server: environment and policy are WebAssembly in this file.", e.policy.Name, e.run.ID()),
 		Module: module, Args: t.Args, Grants: t.Grants, Group: e.player.Group, Keys: keys, Seed: 1}, nil
 }

@@ -88,6 +88,16 @@ func (k *checker) pictures() (Verdict, string, error) {
 	return OK, fmt.Sprintf("%d pictures, bit-equal", t.pictures), nil
 }
 
+func (k *checker) keys() (Verdict, string, error) {
+	if k.spec.Keys == "" {
+		return OK, "it names no keys; rlhost play takes digits and arrows", nil
+	}
+	if err := env.CheckOwnKeys(&k.spec); err != nil {
+		return Failed, err.Error(), nil
+	}
+	return OK, strings.Join(strings.Fields(k.spec.Keys), " "), nil
+}
+
 // show takes two pictures of one environment, in a mode that it offers.
 func (w *recorder) show(step int) error {
 	if !w.run.shown || w.trace.unable != "" {

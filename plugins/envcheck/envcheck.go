@@ -72,6 +72,7 @@ func checks() []check {
 		{"D10", "bound again between steps, same trace", "keep nothing in the block but what rl_bind names, and use the newest bindings in every call", (*checker).rebound},
 		{"D11", "what is written is never read", "keep in the environment's own memory what it needs again: the block is the host's, and the next one may lie elsewhere", (*checker).readsNothing},
 		{"R01", "pictures change nothing", "draw from a copy of the state, without the random stream, and write as many bytes as the description says", (*checker).pictures},
+		{"R02", "keys of a person are actions", "write a line for each key, such as left=0: a number for each element of all actions, within its space", (*checker).keys},
 		{"E03", "every action is legal after an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
 		{"G01", "agents that do not act have every action", "write 1 into the whole row of the mask of an agent that is not active: nobody reads what it draws", (*checker).idleAgents},
 		{"E02", "autoreset as declared", "see the environment ABI on next_step, same_step and disabled", (*checker).autoreset},

@@ -284,6 +284,10 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		if spec := p.Spec(); spec.DT != 0.01 {
 			t.Errorf("a step takes %v seconds, want 0.01", spec.DT)
 		}
+	case "keys":
+		if spec := p.Spec(); spec.Keys != "left=0\nright=1" {
+			t.Errorf("the keys are %q, want left=0 and right=1", spec.Keys)
+		}
 	case "agent-names":
 		if spec := p.Spec(); spec.Groups[0].AgentName(0) != "red" || spec.Groups[0].AgentName(1) != "blue" {
 			t.Errorf("the agents are called %q", spec.Groups[0].AgentNames)

@@ -59,7 +59,7 @@ func notModules() []loadCase {
 		{"cut off in its magic", []byte("\x00asm\x01"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is cut off after 5 bytes; build or copy the file again`},
 		{"cut off in a section", good[:len(good)/2], env.Source{}, module.CodeFormat,
-			`E014 guest.wasm: is damaged at offset 0x1b4: it ends too early: 785 bytes wanted, 174 left; build or copy the file again`},
+			`E014 guest.wasm: is damaged at offset 0x1b4: it ends too early: 793 bytes wanted, 178 left; build or copy the file again`},
 		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is not a WebAssembly module; give the .wasm file that the compiler wrote`},
 		{"invalid code", with(hostabi.ExportStep, asm.Add), env.Source{}, module.CodeFormat,

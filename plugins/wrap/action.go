@@ -108,6 +108,7 @@ func (c *rescaleAction) describe(s *hostabi.EnvSpec) error {
 			}
 		}
 	}
+	s.Keys = "" // their numbers are the environment's
 	return eachBox(s, func(t *hostabi.Tensor) {
 		t.Flags &^= hostabi.TensorNoLow | hostabi.TensorNoHigh
 		t.Low, t.High = float32(c.Bounds[0]), float32(c.Bounds[1])

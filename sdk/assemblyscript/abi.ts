@@ -2,7 +2,7 @@
 
 // Env ABI v1 as AssemblyScript sees it: constants, and where the fields of shared records lie.
 export const ABI_MAJOR = 1;
-export const ABI_MINOR = 0;
+export const ABI_MINOR = 1;
 export const U8 = 1;
 export const I8 = 2;
 export const I16 = 3;
@@ -65,7 +65,7 @@ export const ARG_TEXT = 4;
 export const ARG_CHOICE = 5;
 export const ARG_AFFECTS_SPACES = 1;
 export const MAX_RANK = 6;
-export const SPEC_BYTES = 128;
+export const SPEC_BYTES = 136;
 export const GROUP_BYTES = 32;
 export const TENSOR_BYTES = 128;
 export const ARG_BYTES = 48;
@@ -114,6 +114,8 @@ export const Spec_doc: usize = 112;
 export const Spec_licence: usize = 116;
 export const Spec_dt: usize = 120;
 export const Spec_reserved: usize = 124;
+export const Spec_keys: usize = 128;
+export const Spec_reserved2: usize = 132;
 export const GroupDesc_name: usize = 0;
 export const GroupDesc_agents: usize = 4;
 export const GroupDesc_flags: usize = 8;

@@ -55,7 +55,7 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
     const a = spec.args[k];
     room += 4 * (a.name.length + a.doc.length + a.value.length + a.choices.length) + 4;
   }
-  room += 4 * spec.agentNames.length + 4;
+  room += 4 * (spec.agentNames.length + spec.keys.length) + 8;
   const head = heap.alloc(room);
   memory.fill(head, 0, room);
   strings = head + values;
@@ -100,6 +100,7 @@ export function rl_describe(at: u32, len: u32, buf: u32, cap: u32): i32 {
   const cut = spec.name.indexOf("@");
   store<u32>(head + abi.Spec_name, put(cut < 0 ? spec.name : spec.name.substring(0, cut)));
   if (cut >= 0) store<u32>(head + abi.Spec_version, put(spec.name.substring(cut + 1)));
+  store<u32>(head + abi.Spec_keys, put(spec.keys));
   store<f32>(head + abi.Spec_dt, spec.dt);
   store<u32>(head + abi.Spec_size, abi.SPEC_BYTES);
   store<u16>(head + abi.Spec_abi_major, abi.ABI_MAJOR);

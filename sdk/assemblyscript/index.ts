@@ -201,6 +201,7 @@ export class Spec {
   text: bool = false; // Env.render shows text
   pictureWidth: i32 = 0; pictureHeight: i32 = 0; // of what Env.draw draws, 0: nothing
   pictureFps: f32 = 0; // pictures a second at normal speed, 0: not said
+  keys: string = ""; // actions of the keys of a person who plays, one a line: "left=0\nright=1"
   many: (first: u32, count: u32) => void = (first: u32, count: u32) => {}; // the library's: steps a class of environments, see plain
   describe: (config: Config, spec: Spec) => void = (config: Config, spec: Spec) => {}; // what depends on arguments
   observations: Space[] = []; actions: Space[] = []; infos: string[] = []; resetInfos: string[] = []; gathers: u32[] = []; args: Arg[] = [];

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define RL_ABI_MAJOR 1
-#define RL_ABI_MINOR 0
+#define RL_ABI_MINOR 1
 
 // Element types. The numbers 6, 7, 9, 11, 12 and 13 are reserved for f16, bf16, f64, u16, u32 and u64.
 enum {
@@ -183,7 +183,7 @@ enum {
 // Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
 enum {
-    RL_SPEC_BYTES = 128,
+    RL_SPEC_BYTES = 136,
     RL_GROUP_BYTES = 32,
     RL_TENSOR_BYTES = 128,
     RL_ARG_BYTES = 48,
@@ -251,8 +251,10 @@ typedef struct rl_spec {
     uint32_t licence;
     float dt; // seconds of simulated time in a step, 0 = not said
     uint32_t reserved; // reserved, 0
+    uint32_t keys; // string, since 1.1: what keys of a person who plays do, a line each, such as left=0
+    uint32_t reserved2; // reserved, 0
 } rl_spec;
-_Static_assert(sizeof(rl_spec) == 128, "rl_spec");
+_Static_assert(sizeof(rl_spec) == 136, "rl_spec");
 _Static_assert(offsetof(rl_spec, size) == 0, "rl_spec.size");
 _Static_assert(offsetof(rl_spec, abi_major) == 4, "rl_spec.abi_major");
 _Static_assert(offsetof(rl_spec, abi_minor) == 6, "rl_spec.abi_minor");
@@ -286,6 +288,8 @@ _Static_assert(offsetof(rl_spec, doc) == 112, "rl_spec.doc");
 _Static_assert(offsetof(rl_spec, licence) == 116, "rl_spec.licence");
 _Static_assert(offsetof(rl_spec, dt) == 120, "rl_spec.dt");
 _Static_assert(offsetof(rl_spec, reserved) == 124, "rl_spec.reserved");
+_Static_assert(offsetof(rl_spec, keys) == 128, "rl_spec.keys");
+_Static_assert(offsetof(rl_spec, reserved2) == 132, "rl_spec.reserved2");
 
 // GroupDesc describes a group of agents, which share their spaces.
 typedef struct rl_group_desc {

@@ -281,6 +281,7 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
     while (name < len && env->name[name] != '@') name++;
     spec.name = rl_put_string(&w, env->name, name);
     spec.version = name < len ? rl_put_string(&w, env->name + name + 1, len - name - 1) : 0;
+    spec.keys = rl_put_text(&w, env->keys);
     rl_group_desc group = {.name = 0, .agents = rl_agents()};
     if (groups) {
         group.name = rl_put_string(&w, "agents", 6);

@@ -151,6 +151,7 @@ typedef struct rl_env {
     rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
     uint32_t picture_width, picture_height; // of what draw paints
     float picture_fps;                      // pictures a second at normal speed, 0 = not said
+    const char *keys; // (optional) actions of the keys of a person who plays, one a line: "left=0\nright=1\nnone=1"
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
     // observations, actions and figures there are, nor which of several actions are discrete.

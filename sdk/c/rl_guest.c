@@ -301,6 +301,7 @@ void rl_guest_reset_info(const char *name)
 void rl_guest_tell(uint32_t k, float value) { rl_reset_info(k, value); }
 void rl_guest_dt(float seconds) { rl_the_env.dt = seconds; }
 void rl_guest_agent_names(const char *names) { rl_the_env.agent_names = rl_keep_text(names); }
+void rl_guest_keys(const char *keys) { rl_the_env.keys = rl_keep_text(keys); }
 
 void rl_guest_lanes(uint32_t n) { rl_author.lanes = n > 1 ? n : 0; }
 uint32_t rl_guest_lane(void) { return rl_author.lane; }

@@ -95,6 +95,7 @@ void rl_guest_dt(float seconds); // of simulated time in a step
 enum { RL_GUEST_TOGETHER, RL_GUEST_APART, RL_GUEST_RESPAWN };
 void rl_guest_agents(uint32_t n, uint32_t ends);
 void rl_guest_agent_names(const char *names); // one for each agent, one a line
+void rl_guest_keys(const char *keys); // actions of the keys of a person who plays, one a line, such as left=0
 void rl_guest_last(uint32_t agent, void *const *obs); // in a step: what the rows of obs show of the agent is its last observation
 
 void rl_guest_discount(void);       // result.discount takes the place of the learner's gamma

@@ -30,10 +30,12 @@ class Description:
     head = None  # the kind of its head, which begins with size, abi_major and abi_minor
     features = 0  # that this host runs
     minor = 0  # version that this host speaks
+    least = 0  # bytes of the head in version 1.0
 
     def __init__(self, blob):
         must(len(blob) >= 24, f"a head of {len(blob)} bytes")
-        h = self.head.from_buffer_copy(blob.ljust(ctypes.sizeof(self.head), b"\0"))
+        known = blob[:max(int.from_bytes(blob[:4], "little"), self.least)][:ctypes.sizeof(self.head)]
+        h = self.head.from_buffer_copy(known.ljust(ctypes.sizeof(self.head), b"\0"))  # what a shorter one has not is 0
         must(h.abi_major > 0, f"ABI {h.abi_major}.{h.abi_minor}, which there never was")
         if h.abi_major > 1:
             raise TooOld(f"the guest needs ABI {h.abi_major}.{h.abi_minor}")
@@ -49,7 +51,7 @@ class Description:
     def read(self, blob, h):
         """Reads the head and the strings; subclasses go on."""
         self.blob, self.h = blob, h
-        must(ctypes.sizeof(self.head) <= h.size <= min(4096, len(blob)) and h.size % 4 == 0, f"a head of {h.size} bytes")
+        must(self.least <= h.size <= min(4096, len(blob)) and h.size % 4 == 0, f"a head of {h.size} bytes")
         must(blank(h), "the head has reserved bytes that are not 0")
         must(h.strings_at >= h.size and 0 < h.strings_len <= len(blob) - h.strings_at, "the strings end outside the description")
         self.strings = blob[h.strings_at:h.strings_at + h.strings_len]

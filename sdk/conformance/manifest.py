@@ -22,7 +22,7 @@ ARGUMENTS = {"bool": (bool,), "integer": (int,), "number": (int, float), "text":
 class Manifest(Description):
     """The manifest of a component: its signals, its slots, and the columns that each slot looks at."""
 
-    head, minor = HEAD, 2
+    head, minor, least = HEAD, 2, ctypes.sizeof(HEAD)
 
     def read(self, blob, h):
         super().read(blob, h)

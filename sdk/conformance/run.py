@@ -204,12 +204,16 @@ def discount(env, i, over):
     want(all((env.view(k)[env.t - 1] == 0.5).all() for k, _ in env.of("discount")), "the discount is not 0.5")
 
 
+def keys(env, i, over):
+    want(env.spec.keys == "left=0\nright=1", f"the keys are {env.spec.keys!r}")
+
+
 EXTRAS = {"box": boxed, "box-elements": boxed, "box-half": boxed, "box-open": boxed, "mask-elements": elements, "render": render, "save": save,
           "render-short": lambda env, i, over: fails("23 bytes, want 24", env.render, 0, 1), "info-end": ending, "metric-env": metric, "info-many": figures,
           "save-other-version": lambda env, i, over: fails("version 4", env.save, 0), "save-wrong-length": lambda env, i, over: fails("11 bytes", env.save, 0),
           "save-too-long": lambda env, i, over: fails("16 bytes at most", env.save, 0), "save-headless": lambda env, i, over: fails("state", env.save, 0),
           "render-grows": lambda env, i, over: fails("then 8", env.render, 0, 0), "render-not-text": lambda env, i, over: fails("UTF-8", env.render, 0, 0),
-          "metric-names": named, "discount": discount}
+          "metric-names": named, "discount": discount, "keys": keys}
 
 
 ENDS = {"waiting": waiting, "save-waiting": elsewhere, "mask-elements": unmasked}

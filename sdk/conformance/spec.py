@@ -81,7 +81,7 @@ class Tensor:
 class Spec(Description):
     """The description of an environment."""
 
-    head, features = abi.records["spec"], FEATURES
+    head, features, minor, least = abi.records["spec"], FEATURES, 1, 128
 
     def read(self, blob, h):
         super().read(blob, h)
@@ -90,7 +90,7 @@ class Spec(Description):
             lists.append(self.records(abi.records[name + "_desc"], at, each, n, name))
             at += each * n
         must(abi.BINDING_BYTES <= h.binding_bytes <= 4096 and h.binding_bytes % 4 == 0, f"binding_bytes is {h.binding_bytes}")
-        self.name, self.version, _, _ = (self.string(s) for s in (h.name, h.version, h.doc, h.licence))
+        self.name, self.version, _, _, self.keys = (self.string(s) for s in (h.name, h.version, h.doc, h.licence, h.keys))
         must(self.name, "the environment has no name")
         must("@" not in self.name + self.version, "the name or the version has an @")
         must(h.autoreset & MODES, "no mode of autoreset is offered that this host knows")

@@ -64,7 +64,7 @@ export const ABI = {
   ARG_CHOICE: 5,
   ARG_AFFECTS_SPACES: 1,
   MAX_RANK: 6,
-  SPEC_BYTES: 128,
+  SPEC_BYTES: 136,
   GROUP_BYTES: 32,
   TENSOR_BYTES: 128,
   ARG_BYTES: 48,
@@ -82,7 +82,7 @@ export const ABI = {
   STATUS_INTERNAL: -128,
 };
 export const RECORDS = {
-  Spec: { size: 128, fields: { size: [0, "uint32"], abi_major: [4, "uint16"], abi_minor: [6, "uint16"], caps: [8, "uint64"], needs: [16, "uint64"], tensor_bytes: [24, "uint16"], binding_bytes: [26, "uint16"], group_bytes: [28, "uint16"], arg_bytes: [30, "uint16"], tensors: [32, "uint32"], groups: [36, "uint32"], args: [40, "uint32"], strings_at: [44, "uint32"], strings_len: [48, "uint32"], max_envs: [52, "uint32"], episode_limit: [56, "uint32"], autoreset: [60, "uint32"], flags: [64, "uint32"], render_modes: [68, "uint32"], render_width: [72, "uint32"], render_height: [76, "uint32"], render_fps: [80, "float32"], reward_low: [84, "float32"], reward_high: [88, "float32"], reward_threshold: [92, "float32"], state_version: [96, "uint32"], state_max: [100, "uint32"], name: [104, "uint32"], version: [108, "uint32"], doc: [112, "uint32"], licence: [116, "uint32"], dt: [120, "float32"], reserved: [124, "uint32"] } },
+  Spec: { size: 136, fields: { size: [0, "uint32"], abi_major: [4, "uint16"], abi_minor: [6, "uint16"], caps: [8, "uint64"], needs: [16, "uint64"], tensor_bytes: [24, "uint16"], binding_bytes: [26, "uint16"], group_bytes: [28, "uint16"], arg_bytes: [30, "uint16"], tensors: [32, "uint32"], groups: [36, "uint32"], args: [40, "uint32"], strings_at: [44, "uint32"], strings_len: [48, "uint32"], max_envs: [52, "uint32"], episode_limit: [56, "uint32"], autoreset: [60, "uint32"], flags: [64, "uint32"], render_modes: [68, "uint32"], render_width: [72, "uint32"], render_height: [76, "uint32"], render_fps: [80, "float32"], reward_low: [84, "float32"], reward_high: [88, "float32"], reward_threshold: [92, "float32"], state_version: [96, "uint32"], state_max: [100, "uint32"], name: [104, "uint32"], version: [108, "uint32"], doc: [112, "uint32"], licence: [116, "uint32"], dt: [120, "float32"], reserved: [124, "uint32"], keys: [128, "uint32"], reserved2: [132, "uint32"] } },
   GroupDesc: { size: 32, fields: { name: [0, "uint32"], agents: [4, "uint32"], flags: [8, "uint32"], agent_names: [12, "uint32"], reserved: [16, "[4]uint32"] } },
   TensorDesc: { size: 128, fields: { role: [0, "uint16"], index: [2, "uint16"], group: [4, "uint16"], dtype: [6, "uint8"], rank: [7, "uint8"], flags: [8, "uint32"], shape: [12, "[6]uint32"], low: [36, "float32"], high: [40, "float32"], n: [44, "uint32"], start: [48, "int32"], values: [52, "uint32"], pair: [56, "uint16"], reserved: [58, "uint16"], scale: [60, "float32"], path: [64, "uint32"], doc: [68, "uint32"], reserved2: [72, "[14]uint32"] } },
   ArgDesc: { size: 48, fields: { name: [0, "uint32"], doc: [4, "uint32"], kind: [8, "uint32"], flags: [12, "uint32"], min: [16, "float64"], max: [24, "float64"], value: [32, "uint32"], choices: [36, "uint32"], reserved: [40, "[2]uint32"] } },

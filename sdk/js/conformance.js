@@ -149,6 +149,7 @@ const EXTRAS = {
   "reset-info": (env, i) => i || same(env.of("reset_info").map((t) => [0, 1].map((e) => env.get(t, 0, e, 0, 0))), [[3, 6]], "the info at reset"),
   figures: (env) => same([env.spec.name, env.spec.version, env.spec.h.reward_threshold], ["conformance", "1", 0.5], "the head"),
   minimal: (env) => same(env.spec.h.reward_threshold, NaN, "the threshold"), dt: (env) => same(env.spec.h.dt, Math.fround(0.01), "dt"),
+  keys: (env) => same(env.spec.keys, "left=0\nright=1", "the keys"),
   "agent-names": (env) => same(env.spec.groups[0].names, ["red", "blue"], "the names"),
 };
 const ENDS = { waiting, "save-waiting": elsewhere, "mask-elements": (env) => want(env.mode === MODES.same_step || !masks(env).flat().includes(0), "a mask behind an end is not all 1") };

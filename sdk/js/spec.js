@@ -17,6 +17,7 @@ const ROLES = {
 export const ARRAYS = { [U8]: Uint8Array, [I8]: Int8Array, [I16]: Int16Array, [I32]: Int32Array, [I64]: BigInt64Array, [F32]: Float32Array, [BOOL]: Uint8Array };
 const LIMITS = { [U8]: [0, 255], [I8]: [-128, 127], [I16]: [-32768, 32767], [I32]: [-(2 ** 31), 2 ** 31 - 1], [I64]: [-Infinity, Infinity], [BOOL]: [0, 255] };
 const sum = (prefix, but) => Object.entries(ABI).reduce((all, [name, n]) => name.startsWith(prefix) && name !== but ? all | n : all, 0);
+const HEAD_1_0 = 128, MINOR = 1; // bytes of the head of version 1.0; the version that this host speaks
 const KNOWN = sum("TENSOR_", "TENSOR_BYTES"), MODES = sum("AUTORESET_");
 /** The features that this host runs, and its bounds. */
 export const FEATURES = sum("FEATURE_"), MAX_TENSORS = 1024, MAX_ELEMS = 1 << 24, MAX_BYTES = 1 << 20;
@@ -42,11 +43,11 @@ const blank = (d) => Object.entries(d).every(([name, v]) => !name.startsWith("re
 export class Spec {
   constructor(blob) {
     must(blob.length >= 24, `a head of ${blob.length} bytes`);
-    const whole = new Uint8Array(Math.max(blob.length, RECORDS.Spec.size));
-    whole.set(blob);
     this.blob = blob;
-    this.view = new DataView(whole.buffer);
-    const h = this.h = record("Spec", this.view, 0);
+    this.view = new DataView(blob.buffer, blob.byteOffset, blob.length);
+    const head = new Uint8Array(RECORDS.Spec.size); // what a shorter one has not is 0
+    head.set(blob.subarray(0, Math.min(Math.max(this.view.getUint32(0, true), HEAD_1_0), head.length)));
+    const h = this.h = record("Spec", new DataView(head.buffer), 0);
     must(h.abi_major > 0, `ABI ${h.abi_major}.${h.abi_minor}, which there never was`);
     if (h.abi_major > 1) throw new TooOld(`the guest needs ABI ${h.abi_major}.${h.abi_minor}`);
     const missing = h.needs & ~BigInt(FEATURES);
@@ -54,12 +55,12 @@ export class Spec {
     try {
       this.read(h);
     } catch (e) { // in a later version it may be right
-      throw e instanceof Refused && !(e instanceof TooOld) && h.abi_minor > 0 ? new TooOld(e.message) : e;
+      throw e instanceof Refused && !(e instanceof TooOld) && h.abi_minor > MINOR ? new TooOld(e.message) : e;
     }
   }
 
   read(h) {
-    must(RECORDS.Spec.size <= h.size && h.size <= Math.min(4096, this.blob.length) && h.size % 4 === 0, `a head of ${h.size} bytes`);
+    must(HEAD_1_0 <= h.size && h.size <= Math.min(4096, this.blob.length) && h.size % 4 === 0, `a head of ${h.size} bytes`);
     must(blank(h), "the head has reserved bytes that are not 0");
     must(h.strings_at >= h.size && h.strings_len > 0 && h.strings_at + h.strings_len <= this.blob.length, "the strings end outside the description");
     this.strings = this.blob.subarray(h.strings_at, h.strings_at + h.strings_len);
@@ -73,7 +74,7 @@ export class Spec {
       return Array.from({ length: n }, (_, i) => record(kind, this.view, from + i * each));
     });
     must(ABI.BINDING_BYTES <= h.binding_bytes && h.binding_bytes <= 4096 && h.binding_bytes % 4 === 0, `binding_bytes is ${h.binding_bytes}`);
-    [this.name, this.version, this.doc, this.licence] = [h.name, h.version, h.doc, h.licence].map((s) => this.string(s));
+    [this.name, this.version, this.doc, this.licence, this.keys] = [h.name, h.version, h.doc, h.licence, h.keys].map((s) => this.string(s));
     must(this.name, "the environment has no name");
     must(!(this.name + this.version).includes("@"), "the name or the version has an @");
     must(h.autoreset & MODES, "no mode of autoreset is offered that this host knows");

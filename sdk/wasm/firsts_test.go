@@ -86,3 +86,16 @@ func TestServe_InfosAtResetNeedAMethod(t *testing.T) {
 		t.Errorf("describe: %v", err)
 	}
 }
+
+func TestServe_DescribesTheKeysOfAPerson(t *testing.T) {
+	spec := walkerSpec()
+	spec.Keys = "left=0\nright=1"
+	Serve(spec, newWalker)
+	data, err := served.describe("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hostabi.ParseSpec(data); err != nil || got.Keys != spec.Keys {
+		t.Errorf("keys %q, %v; want %q", got.Keys, err, spec.Keys)
+	}
+}

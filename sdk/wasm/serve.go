@@ -473,7 +473,7 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	}
 	names := stringTable{0}
 	name, version, _ := strings.Cut(spec.Name, "@")
-	head.Name, head.Version = names.add(name), names.add(version)
+	head.Name, head.Version, head.Keys = names.add(name), names.add(version), names.add(spec.Keys)
 	var groups []hostabi.GroupDesc
 	if spec.Agents > 1 {
 		groups = append(groups, hostabi.GroupDesc{Name: names.add("agents"), Agents: uint32(spec.Agents), AgentNames: names.add(strings.Join(spec.AgentNames, "\n"))})

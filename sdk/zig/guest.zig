@@ -63,6 +63,7 @@ pub extern fn rl_guest_tell(k: u32, value: f32) void;
 pub extern fn rl_guest_dt(seconds: f32) void;
 pub extern fn rl_guest_agents(n: u32, ends: u32) void;
 pub extern fn rl_guest_agent_names(names: ?[*:0]const u8) void;
+pub extern fn rl_guest_keys(keys: ?[*:0]const u8) void;
 pub extern fn rl_guest_last(agent: u32, obs: [*]const *anyopaque) void;
 pub extern fn rl_guest_discount() void;
 pub extern fn rl_guest_params(n: u32) void;

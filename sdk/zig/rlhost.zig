@@ -299,7 +299,7 @@ comptime {
 
 /// Makes the module's environment of a struct. Further declarations, all optional: agents, agent_names (one a line), apart (each agent
 /// ends by its own result), respawn (and begins anew at once, see `last`), limit, max_envs, dt (seconds in a step), infos, reset_infos
-/// (names, see `tell`), args, params (how many), discounted, lanes (see the top); the functions describe(config), mask(self, []u8),
+/// (names, see `tell`), keys (actions of a person who plays, one a line: "left=0\nright=1"), args, params (how many), discounted, lanes (see the top); the functions describe(config), mask(self, []u8),
 /// active(self, []u8), render(self, []u8) usize, draw(self, *rl.Picture) with `pub const picture = .{ .width = 60, .height = 40, .fps = 30 }`,
 /// drop(self), and save(self, []u8), load(self, []const u8) bool with save_bytes and state_version: without them its bytes are saved, so that
 /// it must hold no pointers. With lanes it is then not saved.
@@ -321,7 +321,7 @@ fn Guest(comptime Env: type) type {
             c.rl_guest_env(Env.name, @sizeOf(Env), setup, reset, step);
             spaces(0, Env.obs);
             spaces(1, Env.action);
-            inline for (.{ "limit", "max_envs", "dt", "lanes", "agent_names", "params" }) |name|
+            inline for (.{ "limit", "max_envs", "dt", "lanes", "agent_names", "keys", "params" }) |name|
                 if (@hasDecl(Env, name)) @field(c, "rl_guest_" ++ name)(@field(Env, name));
             if (@hasDecl(Env, "reset_infos")) inline for (Env.reset_infos) |info| c.rl_guest_reset_info(info);
             if (agents > 1) c.rl_guest_agents(agents, if (@hasDecl(Env, "respawn") and Env.respawn) 2 else @intFromBool(@hasDecl(Env, "apart") and Env.apart));

@@ -286,7 +286,9 @@ public:
 
     static bool spaces(rl_config *config, rl_env *env)
     {
-        if (rl_arg_bool(config, "continuous", false)) env->action = thrusts;
+        if (!rl_arg_bool(config, "continuous", false)) return true;
+        env->action = thrusts;
+        env->keys = "none=0,0\nleft=0,-1\nup=1,0\nright=0,1";
         return true;
     }
 
@@ -354,4 +356,5 @@ static const float least[] = {-2.5f, -2.5f, -10, -10, (float)(-2 * RL_PI), -10, 
 
 RL_CLASS(LunarLander, .name = "lunarlander@3", .action = RL_DISCRETE(4),
          .obs = {.dtype = RL_F32, .rank = 1, .shape = {8}, .lows = least, .highs = most}, RL_ARGUMENTS(arguments), .episode_limit = LIMIT,
-         .dt = (float)(1 / FPS), .picture_width = PICTURE_WIDTH, .picture_height = PICTURE_HEIGHT, .picture_fps = FPS)
+         .dt = (float)(1 / FPS), .picture_width = PICTURE_WIDTH, .picture_height = PICTURE_HEIGHT, .picture_fps = FPS,
+         .keys = "none=0\nleft=1\nup=2\nright=3")

@@ -160,5 +160,5 @@ static bool describe(rl_config *config, rl_env *env)
 
 RL_ENV(Breakout, setup, reset, step, .name = "minatar-breakout@1", .action = RL_DISCRETE(ACTIONS),
        .obs = {.dtype = RL_U8, .rank = 3, .shape = {SIDE, SIDE, PLANES}, .high = 1, .flags = RL_TENSOR_IMAGE_HWC, .scale = 1},
-       .episode_limit = 1000, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 10, .describe = describe,
+       .episode_limit = 1000, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 10, .keys = "none=0\nleft=1\nright=2", .describe = describe,
        .render = render, .draw = draw)

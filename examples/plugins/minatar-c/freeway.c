@@ -143,5 +143,5 @@ static bool describe(rl_config *config, rl_env *env)
 
 RL_ENV(Freeway, setup, reset, step, .name = "minatar-freeway@1", .action = RL_DISCRETE(ACTIONS),
        .obs = {.dtype = RL_U8, .rank = 3, .shape = {SIDE, SIDE, PLANES}, .high = 1, .flags = RL_TENSOR_IMAGE_HWC, .scale = 1},
-       .episode_limit = 2500, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 20, .describe = describe,
+       .episode_limit = 2500, .picture_width = SIDE * CELL, .picture_height = SIDE * CELL, .picture_fps = 20, .keys = "none=0\nup=1\ndown=2", .describe = describe,
        .render = render, .draw = draw)

@@ -60,7 +60,7 @@ func TestTemplated_GivesALanguageAllOfBothABIs(t *testing.T) {
 	if err != nil || len(views) != 1 || views[0].path != "sdk/toy/abi.toy" {
 		t.Fatalf("%v, %v", views, err)
 	}
-	for _, want := range []string{"1.0 rl\n", "\nF32 DType 8\n", "\nTensorDesc 128 role@0:uint16 ", " shape@12:[6]uint32 ", "rl_step(", ",)i32 true\n", "\nreport: report: (metric, value f64). Adds to a counter"} {
+	for _, want := range []string{"1.1 rl\n", "\nF32 DType 8\n", "\nTensorDesc 128 role@0:uint16 ", " shape@12:[6]uint32 ", "rl_step(", ",)i32 true\n", "\nreport: report: (metric, value f64). Adds to a counter"} {
 		if !strings.Contains(views[0].text, want) {
 			t.Errorf("no %q in\n%s", want, views[0].text)
 		}

@@ -67,14 +67,14 @@ func TestLoad_AProgramOfALaterABIIsToldThatTheHostIsTooOld(t *testing.T) {
 		program   spawn.Program
 		use, says string
 	}{
-		"Go":                         {spawntest.Self(t, "env", cacheFolder(t)), "later@1", "it is of ABI 2, this host speaks 1.0"},
-		"Python, its version":        {lateIn("spec._ABI = (2, 0)"), "CartPole-v1", "it is of ABI 2, this host speaks 1.0"},
+		"Go":                         {spawntest.Self(t, "env", cacheFolder(t)), "later@1", "it is of ABI 2, this host speaks 1.1"},
+		"Python, its version":        {lateIn("spec._ABI = (2, 0)"), "CartPole-v1", "it is of ABI 2, this host speaks 1.1"},
 		"Python, something it needs": {lateIn(needs), "CartPole-v1", "it needs feature 40"},
 	} {
 		r, _ := spawntest.NewRuntime(t, spawn.Options{})
 		_, err := Load(t.Context(), r, c.program, Options{Source: env.Source{Name: "late", Use: c.use}})
 		var e *spawn.Error
-		if !errors.As(err, &e) || e.Code != codeFuture || !strings.Contains(e.Help, "update rlhost, or describe it for ABI 1.0") || !strings.Contains(e.Error(), c.says) {
+		if !errors.As(err, &e) || e.Code != codeFuture || !strings.Contains(e.Help, "update rlhost, or describe it for ABI 1.1") || !strings.Contains(e.Error(), c.says) {
 			t.Errorf("%s: %v, want %s that says %q", name, err, codeFuture, c.says)
 		}
 	}

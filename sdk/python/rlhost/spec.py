@@ -22,9 +22,9 @@ PER_AGENT, AT_T, AT_T1, NO_TIME, OPTIONAL, CRITICAL, NO_LOW, NO_HIGH, IMAGE_HWC,
 
 _TIME = {ACTION: AT_T, OBSERVATION: AT_T1, REWARD: AT_T, TERMINATED: AT_T, TRUNCATED: AT_T, ACTION_MASK: AT_T1,
          FINAL_OBSERVATION: NO_TIME, ACTIVE: AT_T1, INFO: AT_T, RESET_PARAM: NO_TIME, RESET_INFO: AT_T1}
-_ABI = (1, 0)
+_ABI = (1, 1)
 _RENDER_RGB = 1 << 1
-_HEAD = struct.Struct("<IHHQQHHHH12I4f6I8x")
+_HEAD = struct.Struct("<IHHQQHHHH12I4f6IfIII")
 _GROUP_BYTES, _ARG_BYTES, _BINDING_BYTES = 32, 48, 48
 _GROUP = struct.Struct("<II24x")
 _FEATURE_AGENTS, _DYNAMIC_AGENTS = 4, 4
@@ -126,6 +126,7 @@ class EnvSpec:
     reward_threshold: float = math.nan  # mean return that counts as solved; nan = none
     picture: tuple[int, int, float] | None = None  # width and height of pictures in RGB, and how many a second, 0 = not said; None = none
     groups: Sequence[tuple[str, int]] = ()  # of agents: name and how many there are; none = one group of one agent
+    keys: str = ""  # actions of the keys of a person who plays, one a line, such as left=0
 
     @property
     def agents(self) -> int:
@@ -163,7 +164,7 @@ class EnvSpec:
         """The description in the host's layout."""
         strings, values, records = _Strings(), b"", b""
         name, _, version = self.name.partition("@")
-        name_at, version_at = strings.add(name), strings.add(version)
+        name_at, version_at, keys_at = strings.add(name), strings.add(version), strings.add(self.keys)
         turns = self.tensor(ACTIVE) is not None
         width, height, fps = self.picture or (0, 0, 0.0)
         needs = _FEATURE_AGENTS if turns or self.agents > 1 else 0
@@ -176,7 +177,7 @@ class EnvSpec:
         head = _HEAD.pack(_HEAD.size, *_ABI, self.caps, needs, _TENSOR.size, _BINDING_BYTES, _GROUP_BYTES, _ARG_BYTES, len(self.tensors),
                           len(groups) // _GROUP_BYTES, 0, end + len(values), len(strings.data), self.max_envs, self.episode_limit, self.autoreset,
                           _DYNAMIC_AGENTS if turns else 0, _RENDER_RGB if self.picture else 0, width, height,
-                          fps, 0.0, 0.0, self.reward_threshold, 0, 0, name_at, version_at, 0, 0)
+                          fps, 0.0, 0.0, self.reward_threshold, 0, 0, name_at, version_at, 0, 0, 0.0, 0, keys_at, 0)
         return head + groups + records + values + bytes(strings.data)
 
     @classmethod
@@ -185,7 +186,7 @@ class EnvSpec:
         (size, major, _minor, caps, _needs, tensor_bytes, _binding, group_bytes, _arg, count, groups, _args, strings_at, strings_len,
          max_envs, limit, autoreset, *rest) = _HEAD.unpack_from(data)
         modes, width, height, fps = rest[1:5]
-        threshold, name, version = rest[7], rest[10], rest[11]
+        threshold, name, version, keys = rest[7], rest[10], rest[11], rest[16]
         first = size + groups * group_bytes
         if (major != _ABI[0] or size < _HEAD.size or tensor_bytes < _TENSOR.size or count > 64 or
                 first + count * tensor_bytes > len(data) or strings_at + strings_len > len(data)):
@@ -195,4 +196,5 @@ class EnvSpec:
         full = "@".join(part for part in (_text(strings, name), _text(strings, version)) if part)
         of = [_GROUP.unpack_from(data, size + i * group_bytes) for i in range(groups)]
         return cls(full, tensors, autoreset, limit, max_envs, caps, threshold,
-                   (width, height, fps) if modes & _RENDER_RGB else None, tuple((_text(strings, at), agents) for at, agents in of))
+                   (width, height, fps) if modes & _RENDER_RGB else None, tuple((_text(strings, at), agents) for at, agents in of),
+                   _text(strings, keys))

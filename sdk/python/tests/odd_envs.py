@@ -112,6 +112,20 @@ class Painted(Odd):
             self.picture, numpy.full((4, 5, 3), self.count, numpy.uint8))
 
 
+class Played(Odd):
+    """Says what keys do as the environments of ale_py do, or fails to."""
+
+    def __init__(self, keys="good"):
+        super().__init__()
+        self.keys = keys
+
+    def get_keys_to_action(self):
+        if self.keys == "raises":
+            raise RuntimeError("no keyboard")
+        return {(None,): 1, "a": 0, (ord("d"),): 2, (1073741906,): numpy.int64(2), ("a", "d"): 1, (27,): 0, " ": 1}
+
+
+gymnasium.register("Played-v0", Played, max_episode_steps=4)
 gymnasium.register("Painted-v0", Painted, max_episode_steps=4)
 gymnasium.register("Odd-v0", Odd, max_episode_steps=4)
 gymnasium.register("OddLong-v0", Odd)

@@ -438,6 +438,11 @@ class StepTest(unittest.TestCase):
             with self.subTest(args), self.assertRaisesRegex(Unusable, text):
                 Source("odd_envs:Odd-v0", args)
 
+    def test_keys_of_a_person_are_described(self):
+        self.assertEqual(Source("odd_envs:Played-v0").spec.keys, "none=1\na=0\nd=2\nup=2\nspace=1")
+        self.assertEqual(Source("odd_envs:Played-v0", {"keys": "raises"}).spec.keys, "")
+        self.assertEqual(Source("odd_envs:Odd-v0").spec.keys, "")
+
     def test_pictures_are_described_and_sent(self):
         args = {"render_mode": "rgb_array"}
         self.assertEqual(Source("odd_envs:Painted-v0", args).spec.picture, (5, 4, 12.0))

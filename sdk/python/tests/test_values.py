@@ -31,14 +31,14 @@ class SpecTest(unittest.TestCase):
         made = rlhost.EnvSpec("pong@1", [rlhost.Tensor(1, "i32", n=6, flags=2), obs], 6, 27000, 9, reward_threshold=21.0)
         self.assertEqual(rlhost.EnvSpec.unpack(made.pack()), made)
         self.assertEqual((made.actions, made.obs_elems), (6, 84 * 84 * 4))
-        rich = rlhost.EnvSpec("rich@2", [moves, obs, place], reward_threshold=0.0)
+        rich = rlhost.EnvSpec("rich@2", [moves, obs, place], reward_threshold=0.0, keys="left=1,1\nup=3,5")
         self.assertEqual(rlhost.EnvSpec.unpack(rich.pack()), rich)
         self.assertEqual(moves.choices, 8)
 
     def test_what_is_no_description_is_an_error(self):
         import struct
         data = rlhost.EnvSpec("x@1", [rlhost.Tensor(1, "i32", n=6)]).pack()
-        for wrong in (b"", data[:-1], data[:4] + b"\2" + data[5:], data[:32] + b"\xff" + data[33:], data[:134] + b"\x63" + data[135:],
+        for wrong in (b"", data[:-1], data[:4] + b"\2" + data[5:], data[:32] + b"\xff" + data[33:], data[:142] + b"\x63" + data[143:],
                       data[:104] + b"\xff" + data[105:]):
             with self.assertRaises((ValueError, struct.error)):
                 rlhost.EnvSpec.unpack(wrong)

@@ -7,7 +7,7 @@
 use core::mem::{offset_of, size_of};
 
 pub const ABI_MAJOR: u16 = 1;
-pub const ABI_MINOR: u16 = 0;
+pub const ABI_MINOR: u16 = 1;
 
 // Element types. The numbers 6, 7, 9, 11, 12 and 13 are reserved for f16, bf16, f64, u16, u32 and u64.
 pub const U8: u8 = 1;
@@ -150,7 +150,7 @@ pub const MAX_RANK: usize = 6;
 
 // Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
-pub const SPEC_BYTES: usize = 128;
+pub const SPEC_BYTES: usize = 136;
 pub const GROUP_BYTES: usize = 32;
 pub const TENSOR_BYTES: usize = 128;
 pub const ARG_BYTES: usize = 48;
@@ -237,9 +237,13 @@ pub struct Spec {
     pub dt: f32,
     /// reserved, 0
     pub reserved: u32,
+    /// string, since 1.1: what keys of a person who plays do, a line each, such as left=0
+    pub keys: u32,
+    /// reserved, 0
+    pub reserved2: u32,
 }
 
-const _: () = assert!(size_of::<Spec>() == 128);
+const _: () = assert!(size_of::<Spec>() == 136);
 const _: () = assert!(offset_of!(Spec, size) == 0);
 const _: () = assert!(offset_of!(Spec, abi_major) == 4);
 const _: () = assert!(offset_of!(Spec, abi_minor) == 6);
@@ -273,6 +277,8 @@ const _: () = assert!(offset_of!(Spec, doc) == 112);
 const _: () = assert!(offset_of!(Spec, licence) == 116);
 const _: () = assert!(offset_of!(Spec, dt) == 120);
 const _: () = assert!(offset_of!(Spec, reserved) == 124);
+const _: () = assert!(offset_of!(Spec, keys) == 128);
+const _: () = assert!(offset_of!(Spec, reserved2) == 132);
 
 /// GroupDesc describes a group of agents, which share their spaces.
 #[repr(C)]

@@ -322,6 +322,8 @@ pub struct Spec {
     pub text: bool,
     /// See `Spec::picture`: width, height and pictures a second; no width: none.
     pub picture: (u32, u32, f32),
+    /// See `Spec::keys`.
+    pub keys: String,
 }
 
 impl Spec {
@@ -349,6 +351,7 @@ impl Spec {
             state_version: 0,
             text: false,
             picture: (0, 0, 0.0),
+            keys: String::new(),
         }
     }
 
@@ -462,6 +465,12 @@ impl Spec {
     /// Says that `Env::draw` draws pictures of that size, in pixels, so many a second at normal speed; 0 = not said.
     pub fn picture(mut self, width: u32, height: u32, fps: f32) -> Spec {
         self.picture = (width, height, fps);
+        self
+    }
+
+    /// Says what the keys of a person who plays do, one a line: `"left=0\nright=1\nnone=1"`.
+    pub fn keys(mut self, keys: &str) -> Spec {
+        self.keys = keys.to_string();
         self
     }
 

@@ -346,6 +346,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let args: Vec<abi::ArgDesc> = spec.args.iter().map(|a| arg(a, &mut strings)).collect();
     let (name, version) = spec.name.split_once('@').unwrap_or((&spec.name, ""));
     let (name, version) = (put(&mut strings, name), put(&mut strings, version));
+    let keys = put(&mut strings, &spec.keys);
     let team = if groups > 0 { put(&mut strings, "agents") } else { 0 };
     let agent_names = put(&mut strings, &spec.agent_names.join("\n"));
     let group = abi::GroupDesc { name: team, agents: spec.agents, agent_names, ..Default::default() };
@@ -378,6 +379,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         render_fps: spec.picture.2,
         name,
         version,
+        keys,
         ..Default::default()
     };
     let mut out = memory::struct_bytes(&head).to_vec();

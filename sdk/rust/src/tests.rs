@@ -35,6 +35,7 @@ impl Env for Counter {
             .arg(Arg { choices: vec!["a".into(), "b".into()], ..Arg::new("rules", abi::ARG_CHOICE, "", "") })
             .figure("steps", abi::TENSOR_MAX)
             .figure("luck", 0)
+            .keys("left=0\nright=1")
     }
 
     fn new(config: &mut Config) -> Result<Self, String> {
@@ -169,7 +170,7 @@ fn description_has_a_table_of_tensors() {
     let (strings, arg) = (args + 2 * abi::ARG_BYTES, |k: usize| -> abi::ArgDesc {
         unsafe { data[args + k * abi::ARG_BYTES..].as_ptr().cast::<abi::ArgDesc>().read_unaligned() }
     });
-    let table = b"\0steps\0luck\0limit\0steps of an episode\x003\0rules\0a\nb\0counter\x001\0";
+    let table = b"\0steps\0luck\0limit\0steps of an episode\x003\0rules\0a\nb\0counter\x001\0left=0\nright=1\0";
     assert_eq!(&data[strings..], table);
     assert_eq!(&data[40..52], [2, strings, table.len()].map(|n| (n as u32).to_le_bytes()).concat());
     let text = |at: u32| table[at as usize..].split(|c| *c == 0).next().unwrap();
@@ -177,6 +178,8 @@ fn description_has_a_table_of_tensors() {
         (text(arg(0).name), text(arg(0).doc), text(arg(0).value)),
         (&b"limit"[..], &b"steps of an episode"[..], &b"3"[..])
     );
+    let keys = u32::from_le_bytes(data[128..132].try_into().unwrap());
+    assert_eq!(text(keys), b"left=0\nright=1");
     assert_eq!((arg(0).kind, arg(0).min, arg(0).max, arg(0).choices), (abi::ARG_INTEGER, 1.0, 100.0, 0));
     assert_eq!((arg(1).kind, text(arg(1).choices), arg(1).doc, arg(1).value), (abi::ARG_CHOICE, &b"a\nb"[..], 0, 0));
 }

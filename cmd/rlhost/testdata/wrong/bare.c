@@ -15,6 +15,7 @@
 #define SAVE_HEAD 12  // a saved state whose head has another length
 #define ANY_STATE 13  // loads a state of any version
 #define READS_BACK 14 // adds to what it wrote in the step before
+#define KEYS_OUTSIDE 15 // names a key with an action that there is not
 
 #ifndef WRONG
 #define WRONG NOTHING
@@ -43,7 +44,7 @@ static rl_tensor_desc tensor(uint16_t role, uint32_t time, uint8_t dtype, uint32
     return d;
 }
 
-static const char strings[] = "\0bare\0001"; // and the NUL at its end
+static const char strings[] = "\0bare\0001\0left=0\nup=2"; // and the NUL at its end
 
 int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
 {
@@ -61,6 +62,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
         tensor(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, RL_F32, ELEMS, 0),
         tensor(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, RL_U8, 2, 0),
     };
+    if (WRONG == KEYS_OUTSIDE) s.keys = 8; // of two actions
     if (WRONG == STATE) s.needs = 1u << 4; // reserved
     s.strings_at = sizeof s + sizeof d;
     s.strings_len = sizeof strings;

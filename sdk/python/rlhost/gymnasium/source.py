@@ -117,7 +117,7 @@ class Source:
             first = first[1] if isinstance(first, tuple) and len(first) == 2 else None
             self.masked = masked(env, first)
             self.infos = numbers(first)  # at reset
-            self.picture = pictured(env)
+            self.picture, self.keys = pictured(env), keys(env)
             self.spec = self._describe()
         finally:
             env.close()
@@ -148,7 +148,7 @@ class Source:
         tensors += info_tensors(self.infos) + self.params.tensors()
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
-                            self.limit, picture=self.picture)
+                            self.limit, picture=self.picture, keys=self.keys)
 
 
 def pictured(env: gymnasium.Env[Any, Any]) -> tuple[int, int, float] | None:
@@ -160,6 +160,26 @@ def pictured(env: gymnasium.Env[Any, Any]) -> tuple[int, int, float] | None:
     except Exception as e:  # the environment's code may raise anything
         raise Unusable(f'render() with render_mode = "rgb_array": {type(e).__name__}: {e}', "E019") from e
     return width, height, float(env.metadata.get("render_fps") or 0)
+
+
+# _KEYS are the codes of keys that are no character, as pygame has them.
+_KEYS = {1073741903: "right", 1073741904: "left", 1073741905: "down", 1073741906: "up", 32: "space", 13: "enter", 9: "tab"}
+
+
+def keys(env: gymnasium.Env[Any, Any]) -> str:
+    """The keys of a person who plays, as get_keys_to_action has them for gymnasium.utils.play, one a line; not those that are held together."""
+    if not env.has_wrapper_attr("get_keys_to_action"):
+        return ""
+    lines = []
+    try:
+        for held, action in env.get_wrapper_attr("get_keys_to_action")().items():
+            codes = [ord(key) if isinstance(key, str) else key for key in held if key is not None]
+            key = _KEYS.get(codes[0]) or chr(codes[0]) if codes else "none"
+            if len(codes) < 2 and key.isprintable():
+                lines.append(f"{key}=" + ",".join(f"{float(x):.9g}" for x in numpy.asarray(action).ravel()))
+    except Exception:  # the environment's code may raise anything, and nobody has asked for a game yet
+        return ""
+    return "\n".join(lines)
 
 
 def drawn(env: gymnasium.Env[Any, Any]) -> numpy.ndarray:
