@@ -25,6 +25,7 @@ _TIME = {ACTION: AT_T, OBSERVATION: AT_T1, REWARD: AT_T, TERMINATED: AT_T, TRUNC
 _ABI = (1, 1)
 _RENDER_RGB = 1 << 1
 _HEAD = struct.Struct("<IHHQQHHHH12I4f6IfIII")
+_HEAD_1_0 = 128  # bytes of the head of version 1.0, which has no keys
 _GROUP_BYTES, _ARG_BYTES, _BINDING_BYTES = 32, 48, 48
 _GROUP = struct.Struct("<II24x")
 _FEATURE_AGENTS, _DYNAMIC_AGENTS = 4, 4
@@ -183,12 +184,13 @@ class EnvSpec:
     @classmethod
     def unpack(cls, data: bytes) -> EnvSpec:
         """Reads a description; ValueError or struct.error for invalid bytes."""
+        known = data[:min(int.from_bytes(data[:4], "little"), _HEAD.size)]
         (size, major, _minor, caps, _needs, tensor_bytes, _binding, group_bytes, _arg, count, groups, _args, strings_at, strings_len,
-         max_envs, limit, autoreset, *rest) = _HEAD.unpack_from(data)
+         max_envs, limit, autoreset, *rest) = _HEAD.unpack(known.ljust(_HEAD.size, b"\0"))
         modes, width, height, fps = rest[1:5]
         threshold, name, version, keys = rest[7], rest[10], rest[11], rest[16]
         first = size + groups * group_bytes
-        if (major != _ABI[0] or size < _HEAD.size or tensor_bytes < _TENSOR.size or count > 64 or
+        if (major != _ABI[0] or size < _HEAD_1_0 or tensor_bytes < _TENSOR.size or count > 64 or
                 first + count * tensor_bytes > len(data) or strings_at + strings_len > len(data)):
             raise ValueError("not a description of an environment")
         strings = data[strings_at:strings_at + strings_len]

@@ -35,6 +35,16 @@ class SpecTest(unittest.TestCase):
         self.assertEqual(rlhost.EnvSpec.unpack(rich.pack()), rich)
         self.assertEqual(moves.choices, 8)
 
+    def test_a_description_of_1_0_has_no_keys(self):
+        import struct
+        spec = rlhost.EnvSpec("pong@1", [rlhost.Tensor(1, "i32", n=6, flags=2)], reward_threshold=21.0, keys="up=1")
+        head = bytearray(spec.pack())
+        strings_at, = struct.unpack_from("<I", head, 44)
+        struct.pack_into("<I", head, 0, 128)
+        struct.pack_into("<I", head, 44, strings_at - 8)
+        old = bytes(head[:128] + head[136:])
+        self.assertEqual(rlhost.EnvSpec.unpack(old), dataclasses.replace(spec, keys=""))
+
     def test_what_is_no_description_is_an_error(self):
         import struct
         data = rlhost.EnvSpec("x@1", [rlhost.Tensor(1, "i32", n=6)]).pack()
