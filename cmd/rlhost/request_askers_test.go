@@ -171,10 +171,12 @@ func TestRequest_ComponentsOfEachLanguageAskTheSame(t *testing.T) {
 	text := `rlhost = 1
 [run]
 name = "asking"
-stop = { wall_time = "5m" }
+stop = { wall_time = "10m" }
+[swap]
+probation = "0s" # the run stands still while the oracle's process is started again, whatever has been swapped
 [plugin.oracle]
 path = "./oracle-c"
-stall = "5s"
+stall = "10s" # within which the module is swapped
 max_restarts = 100
 [component.oracle]
 plugin = "oracle"
