@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RLHOST = os.path.join(ROOT, "bin/rlhost")
 HOSTS = 3
 WARM = 3  # seconds
+TOKEN = "runs/bench/0001/join.token"
 PIPELINE = """
 rlhost = 1
 [run]
@@ -68,12 +69,12 @@ def measure(hosts, seconds):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "pipeline.toml"), "w", encoding="utf-8") as f:
             f.write(PIPELINE + (CLUSTER if hosts else ""))
-        programs = [["train"]] + [["join", "--token-file", "runs/bench/0001/join.token", "--name", f"h{i}", "--slots", "1"] for i in range(hosts)]
+        programs = [["train"]] + [["join", "--token-file", TOKEN, "--name", f"h{i}", "--slots", "1"] for i in range(hosts)]
         processes = []
         try:
             for program in programs:
                 if processes:
-                    until("there is no token", lambda: os.path.exists(os.path.join(folder, programs[1][2])))
+                    until("there is no token", lambda: os.path.exists(os.path.join(folder, TOKEN)))
                 with open(os.path.join(folder, f"{len(processes)}.log"), "wb") as log:
                     processes.append(subprocess.Popen([RLHOST, *program], cwd=folder, stdout=log, stderr=log))
             until("nothing is learned", lambda: trained(folder))

@@ -244,10 +244,10 @@ func (c *playFlags) keys(s *stage, g *play.Game) (play.Keys, error) {
 	if len(written) == 0 {
 		written = s.keys
 	}
-	if own := env.OwnKeys(spec, group); len(written) == 0 && own != nil {
-		return play.Keys(own), nil
-	}
 	if len(written) == 0 {
+		if own := env.OwnKeys(spec, group); own != nil {
+			return play.Keys(own), nil
+		}
 		return play.DefaultKeys(g), nil
 	}
 	keys, err := env.ParseKeys(written, spec, group)
